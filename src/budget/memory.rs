@@ -1,0 +1,5 @@
+//! skeleton
+
+/// skeleton
+#[derive(Debug)]
+pub struct Memory;

@@ -1,0 +1,147 @@
+//! Retry budgets: who pays for a retry, and what is left.
+//!
+//! The balances ([`ratio`], [`throttle`], [`bucket`]) are pure: a step takes limits, a time and a
+//! cost, and reads no clock. A [`Store`] keeps one balance for each budget and key.
+pub mod bucket;
+mod memory;
+pub mod ratio;
+mod store;
+pub mod throttle;
+
+pub use memory::Memory;
+pub use store::{Account, Ask, Payment, Receipt, Store};
+
+use arrayvec::ArrayVec;
+
+/// Budgets that one policy may name.
+pub const PAYERS_MAX: usize = 8;
+
+/// One budget of the policy file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Its name, unique in the file.
+    pub name: Box<str>,
+    /// Which calls share a balance.
+    pub scope: Scope,
+    /// How it grants.
+    pub limits: Limits,
+    /// What holds while a shared store is out of reach.
+    pub on_store_loss: OnStoreLoss,
+}
+
+/// Which calls share a balance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One balance for each tenant.
+    Tenant,
+    /// One balance for each pair of tenant and operation.
+    TenantOperation,
+    /// One balance for each operation.
+    Operation,
+    /// One balance.
+    Global,
+}
+
+impl Scope {
+    /// Scopes with few keys are contended: their balances are locked last and shortest.
+    pub(crate) fn has_few_keys(self) -> bool {
+        match self {
+            Scope::Operation | Scope::Global => true,
+            Scope::Tenant | Scope::TenantOperation => false,
+        }
+    }
+}
+
+/// The model of a budget, with its sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limits {
+    /// A share of the requests, plus a floor (Gateway API GEP-3388).
+    Ratio(ratio::Limits),
+    /// Failures counted against successes (gRFC A6).
+    Throttle(throttle::Limits),
+    /// A bucket that successes refill (AWS standard retry mode).
+    TokenBucket(bucket::Limits),
+}
+
+/// What a budget grants while a shared store is out of reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnStoreLoss {
+    /// This replica's share of the size.
+    #[default]
+    LocalShare,
+    /// Nothing more.
+    Deny,
+}
+
+/// A budget's place in its policy file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BudgetId(pub usize);
+
+/// The budgets of one policy, all of which pay for a retry, or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Payers {
+    ids: ArrayVec<BudgetId, PAYERS_MAX>,
+    lock_order: ArrayVec<usize, PAYERS_MAX>,
+}
+
+impl Payers {
+    /// The budgets named by `ids`, in the policy's order, each of them once.
+    ///
+    /// Returns `None` if there are more than [`PAYERS_MAX`], or one of them is not in `budgets`.
+    pub fn new(ids: &[BudgetId], budgets: &[Budget]) -> Option<Payers> {
+        let ids: ArrayVec<BudgetId, PAYERS_MAX> = ids.try_into().ok()?;
+        let mut ranked: ArrayVec<_, PAYERS_MAX> = ArrayVec::new();
+        for (place, id) in ids.iter().enumerate() {
+            ranked.push((budgets.get(id.0)?.scope.has_few_keys(), *id, place));
+        }
+        // One order for every policy, so that two decisions never wait for each other.
+        ranked.sort_unstable();
+        let lock_order = ranked.into_iter().map(|(_, _, place)| place).collect();
+        Some(Payers { ids, lock_order })
+    }
+
+    /// The budgets, in the policy's order.
+    pub fn ids(&self) -> &[BudgetId] {
+        &self.ids
+    }
+
+    /// Places in [`ids`](Payers::ids), in the order in which every policy locks balances.
+    pub(crate) fn lock_order(&self) -> &[usize] {
+        &self.lock_order
+    }
+}
+
+/// What the callers did since their last report. Each count is at most [`Usage::COUNT_MAX`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// First attempts sent.
+    pub requests: u64,
+    /// Calls that succeeded on their first attempt.
+    pub first_try_successes: u64,
+    /// Calls that succeeded later.
+    pub retried_successes: u64,
+    /// Of those, by the class of the last failed attempt.
+    pub retried_transient: u64,
+    /// See [`retried_transient`](Usage::retried_transient).
+    pub retried_throttling: u64,
+    /// See [`retried_transient`](Usage::retried_transient).
+    pub retried_timeout: u64,
+    /// How long the counts were gathered. `None`: no longer than the budgets' interval.
+    pub period_ms: Option<u64>,
+}
+
+impl Usage {
+    /// The largest value of one count.
+    pub const COUNT_MAX: u64 = 1_000_000_000;
+}
+
+/// What one budget would grant now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State<'a> {
+    /// The budget's name.
+    pub budget: &'a str,
+    /// Whole retries that it would grant now.
+    pub available: u32,
+    /// What a fresh one would grant.
+    pub capacity: u32,
+}

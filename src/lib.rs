@@ -1,0 +1,4 @@
+//! skeleton
+pub mod budget;
+pub mod clock;
+pub mod engine;
