@@ -1,4 +1,43 @@
 //! A bucket that successes refill (AWS standard retry mode).
+use super::Usage;
+use crate::engine::Class;
+
+/// What one token bucket holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Balance {
+    tokens: u32,
+}
+
+impl Balance {
+    /// A full bucket.
+    pub fn fresh(limits: &Limits) -> Balance {
+        Balance { tokens: limits.capacity }
+    }
+
+    /// Earns for the successes reported.
+    #[must_use]
+    pub fn deposit(self, limits: &Limits, usage: &Usage) -> Balance {
+        let earned = u64::from(self.tokens).saturating_add(limits.tokens_earned(usage));
+        let full = limits.capacity;
+        Balance { tokens: u32::try_from(earned).map_or(full, |sum| sum.min(full)) }
+    }
+
+    /// Pays for one retry after a failure of `class`. `None` if there is too little.
+    pub fn withdraw(self, limits: &Limits, class: Class) -> Option<Balance> {
+        let tokens = self.tokens.checked_sub(limits.costs.of(class))?;
+        Some(Balance { tokens })
+    }
+
+    /// Whether one retry after a failure of `class` would be paid for.
+    pub fn grants(self, limits: &Limits, class: Class) -> bool {
+        self.withdraw(limits, class).is_some()
+    }
+
+    /// Retries after transient failures that would be paid for now.
+    pub fn available(self, limits: &Limits) -> u32 {
+        self.tokens / limits.costs.transient.max(1)
+    }
+}
 
 /// Sizes of a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,14 +48,40 @@ pub struct Limits {
     pub costs: Costs,
 }
 
+impl Limits {
+    /// What a fresh balance grants after transient failures.
+    pub fn capacity(&self) -> u32 {
+        Balance::fresh(self).available(self)
+    }
+
+    /// What a report earns. A retried success gives back what its retry cost; one whose class was
+    /// not told, the least that it can have cost.
+    pub(super) fn tokens_earned(&self, usage: &Usage) -> u64 {
+        let Usage { retried_transient, retried_throttling, retried_timeout, .. } = *usage;
+        let without_class = [retried_transient, retried_throttling, retried_timeout]
+            .into_iter()
+            .fold(usage.retried_successes, u64::saturating_sub);
+        [
+            (usage.first_try_successes, 1),
+            (retried_transient, self.costs.transient),
+            (retried_throttling, self.costs.throttling),
+            (retried_timeout, self.costs.timeout),
+            (without_class, self.costs.smallest()),
+        ]
+        .into_iter()
+        .map(|(successes, tokens)| successes.saturating_mul(u64::from(tokens)))
+        .fold(0, u64::saturating_add)
+    }
+}
+
 /// What a retry costs by the class of its failure, 1 to the capacity each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// See [`Class::Transient`](crate::engine::Class::Transient).
+    /// See [`Class::Transient`].
     pub transient: u32,
-    /// See [`Class::Throttling`](crate::engine::Class::Throttling).
+    /// See [`Class::Throttling`].
     pub throttling: u32,
-    /// See [`Class::Timeout`](crate::engine::Class::Timeout).
+    /// See [`Class::Timeout`].
     pub timeout: u32,
 }
 
@@ -25,4 +90,16 @@ impl Costs {
     pub const AWS_2026: Costs = Costs { transient: 14, throttling: 5, timeout: 14 };
     /// The costs before.
     pub const AWS_LEGACY: Costs = Costs { transient: 5, throttling: 5, timeout: 10 };
+
+    fn of(&self, class: Class) -> u32 {
+        match class {
+            Class::Transient => self.transient,
+            Class::Throttling => self.throttling,
+            Class::Timeout => self.timeout,
+        }
+    }
+
+    fn smallest(&self) -> u32 {
+        self.transient.min(self.throttling).min(self.timeout)
+    }
 }

@@ -1,5 +1,144 @@
-//! skeleton
+//! Every balance in one process's memory.
+use std::fmt;
+use std::sync::Arc;
 
-/// skeleton
-#[derive(Debug)]
-pub struct Memory;
+use ahash::RandomState;
+use dashmap::DashMap;
+use parking_lot::Mutex;
+
+use super::account::Held;
+use super::balance::Balance;
+use super::store::{Account, Ask, Store};
+use super::{Budget, BudgetId, Limits, OnStoreLoss, Payers, Scope, State, Usage, key, ratio};
+use crate::engine::Class;
+
+/// Keeps all balances in memory: those of one process, gone with it.
+///
+/// An [`Account`] holds its balances locked, so that nothing comes between looking and charging.
+/// No guard of a map is held meanwhile: two of them at once could wait for each other.
+pub struct Memory {
+    shelves: Box<[Shelf]>,
+    unknown: Shelf,
+}
+
+/// The balances of one budget.
+pub(super) struct Shelf {
+    pub(super) name: Box<str>,
+    pub(super) limits: Limits,
+    scope: Scope,
+    balances: DashMap<Box<[u8]>, Cell, RandomState>,
+}
+
+/// One balance. Whoever has cloned it out of the map may lock it and wait.
+pub(super) type Cell = Arc<Mutex<Balance>>;
+
+impl Memory {
+    /// A store for these budgets, with every balance fresh.
+    pub fn new(budgets: &[Budget]) -> Memory {
+        Memory {
+            shelves: budgets.iter().map(Shelf::new).collect(),
+            unknown: Shelf::new(&never_granting()),
+        }
+    }
+
+    /// How many balances there are. Those that were only looked at are not among them.
+    pub fn balances(&self) -> usize {
+        self.shelves.iter().map(|shelf| shelf.balances.len()).sum()
+    }
+
+    /// The budget's balances. A budget that this store was not made for grants nothing.
+    pub(super) fn shelf(&self, id: BudgetId) -> &Shelf {
+        self.shelves.get(id.0).unwrap_or(&self.unknown)
+    }
+}
+
+impl Store for Memory {
+    type Account<'a> = Held<'a, 'a>;
+
+    fn open<'a>(&'a self, ask: &Ask<'a>) -> Held<'a, 'a> {
+        Held::open(self, *ask)
+    }
+
+    fn deposit<'a>(
+        &'a self,
+        payers: &'a Payers,
+        tenant: &str,
+        operation: &str,
+        usage: &Usage,
+        now_ms: u64,
+    ) -> Option<State<'a>> {
+        let report = Ask { usage, ..looking(payers, tenant, operation, now_ms) };
+        Held::open(self, Ask { dry_run: false, ..report }).scarcest()
+    }
+
+    fn look<'a>(
+        &'a self,
+        payers: &'a Payers,
+        tenant: &str,
+        operation: &str,
+        now_ms: u64,
+    ) -> Vec<State<'a>> {
+        Held::open(self, looking(payers, tenant, operation, now_ms)).states().collect()
+    }
+}
+
+impl fmt::Debug for Memory {
+    // The keys are names of callers: they do not belong into a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("balances", &self.balances()).finish_non_exhaustive()
+    }
+}
+
+impl Shelf {
+    fn new(budget: &Budget) -> Shelf {
+        Shelf {
+            name: budget.name.clone(),
+            limits: budget.limits,
+            scope: budget.scope,
+            balances: DashMap::default(),
+        }
+    }
+
+    /// The balance of a key, if there is one.
+    pub(super) fn find(&self, ask: &Ask<'_>) -> Option<Cell> {
+        key::with(self.scope, ask.tenant, ask.operation, |key| {
+            self.balances.get(key).map(|cell| Arc::clone(&cell))
+        })
+    }
+
+    /// The balance of a key, made fresh if there is none.
+    pub(super) fn find_or_create(&self, ask: &Ask<'_>) -> Cell {
+        // `entry` wants a key of its own, which is an allocation: only a new balance pays for it.
+        self.find(ask).unwrap_or_else(|| {
+            key::with(self.scope, ask.tenant, ask.operation, |key| {
+                let fresh = || Arc::new(Mutex::new(Balance::fresh(&self.limits, ask.now_ms)));
+                Arc::clone(&self.balances.entry(key.into()).or_insert_with(fresh))
+            })
+        })
+    }
+}
+
+/// Looking is a dry run that reports nothing.
+fn looking<'a>(payers: &'a Payers, tenant: &'a str, operation: &'a str, now_ms: u64) -> Ask<'a> {
+    Ask {
+        payers,
+        tenant,
+        operation,
+        usage: &Usage::NOTHING,
+        counts: false,
+        class: Class::Transient,
+        dry_run: true,
+        now_ms,
+    }
+}
+
+/// Nothing can be earned here, and there is no floor.
+fn never_granting() -> Budget {
+    let floor = ratio::Floor { count: 0, interval_ms: 1_000 };
+    Budget {
+        name: "unknown".into(),
+        scope: Scope::Global,
+        limits: Limits::Ratio(ratio::Limits { percent: 0, interval_ms: 1_000, floor }),
+        on_store_loss: OnStoreLoss::Deny,
+    }
+}

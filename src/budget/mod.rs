@@ -2,7 +2,10 @@
 //!
 //! The balances ([`ratio`], [`throttle`], [`bucket`]) are pure: a step takes limits, a time and a
 //! cost, and reads no clock. A [`Store`] keeps one balance for each budget and key.
+mod account;
+mod balance;
 pub mod bucket;
+mod key;
 mod memory;
 pub mod ratio;
 mod store;
@@ -11,6 +14,7 @@ pub mod throttle;
 pub use memory::Memory;
 pub use store::{Account, Ask, Payment, Receipt, Store};
 
+use crate::engine::Purse;
 use arrayvec::ArrayVec;
 
 /// Budgets that one policy may name.
@@ -133,6 +137,17 @@ pub struct Usage {
 impl Usage {
     /// The largest value of one count.
     pub const COUNT_MAX: u64 = 1_000_000_000;
+
+    /// A report of nothing.
+    pub const NOTHING: Usage = Usage {
+        requests: 0,
+        first_try_successes: 0,
+        retried_successes: 0,
+        retried_transient: 0,
+        retried_throttling: 0,
+        retried_timeout: 0,
+        period_ms: None,
+    };
 }
 
 /// What one budget would grant now.
@@ -144,4 +159,10 @@ pub struct State<'a> {
     pub available: u32,
     /// What a fresh one would grant.
     pub capacity: u32,
+}
+
+impl<'a> From<State<'a>> for Purse<'a> {
+    fn from(State { budget, available, .. }: State<'a>) -> Purse<'a> {
+        Purse { budget, available }
+    }
 }

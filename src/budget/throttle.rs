@@ -1,4 +1,51 @@
 //! Failures counted against successes (gRFC A6).
+use super::Usage;
+
+/// A token in the unit of a balance, which keeps three decimals.
+const TOKEN: u32 = 1_000;
+
+/// What one throttle holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Balance {
+    tokens_thousandths: u32,
+}
+
+impl Balance {
+    /// A full throttle.
+    pub fn fresh(limits: &Limits) -> Balance {
+        Balance { tokens_thousandths: limits.full() }
+    }
+
+    /// Earns for the successes reported, on the first attempt or later.
+    #[must_use]
+    pub fn deposit(self, limits: &Limits, usage: &Usage) -> Balance {
+        let earned = u64::from(self.tokens_thousandths).saturating_add(limits.earned(usage));
+        let full = limits.full();
+        Balance { tokens_thousandths: u32::try_from(earned).map_or(full, |sum| sum.min(full)) }
+    }
+
+    /// Takes a token for one failure. Nothing gives it back but successes.
+    #[must_use]
+    pub fn count_failure(self) -> Balance {
+        Balance { tokens_thousandths: self.tokens_thousandths.saturating_sub(TOKEN) }
+    }
+
+    /// Whether a retry may go out now: more than half of the tokens are there.
+    pub fn grants(self, limits: &Limits) -> bool {
+        0 < self.above_half(limits)
+    }
+
+    /// How many further failures in a row would be granted a retry.
+    pub fn available(self, limits: &Limits) -> u32 {
+        // The last of them must leave more than half: what is exactly half is one too few.
+        self.above_half(limits).saturating_sub(1) / (2 * TOKEN)
+    }
+
+    /// Twice what is there beyond half of the tokens, so that half of an odd number is whole.
+    fn above_half(self, limits: &Limits) -> u32 {
+        self.tokens_thousandths.saturating_mul(2).saturating_sub(limits.full())
+    }
+}
 
 /// Sizes of a throttle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,4 +54,21 @@ pub struct Limits {
     pub tokens_max: u32,
     /// What a success adds, in thousandths of a token, 1 to 1 000 000.
     pub token_ratio_thousandths: u32,
+}
+
+impl Limits {
+    /// What a fresh balance grants.
+    pub fn capacity(&self) -> u32 {
+        Balance::fresh(self).available(self)
+    }
+
+    /// What a report earns, in thousandths of a token.
+    pub(super) fn earned(&self, usage: &Usage) -> u64 {
+        let successes = usage.first_try_successes.saturating_add(usage.retried_successes);
+        successes.saturating_mul(u64::from(self.token_ratio_thousandths))
+    }
+
+    fn full(&self) -> u32 {
+        self.tokens_max.saturating_mul(TOKEN)
+    }
 }

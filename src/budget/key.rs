@@ -1,0 +1,71 @@
+//! Whose balance it is, as bytes.
+use super::Scope;
+use smallvec::SmallVec;
+
+/// Room for the longest names that the border lets in. Longer ones would cost an allocation.
+const KEY_BYTES_ON_STACK: usize = 400;
+
+/// Hands the key of a balance to `read`, without an allocation.
+///
+/// The length comes first in a joined key: a separator could stand in a name, and then two pairs
+/// would share a balance.
+pub(super) fn with<R>(
+    scope: Scope,
+    tenant: &str,
+    operation: &str,
+    read: impl FnOnce(&[u8]) -> R,
+) -> R {
+    match scope {
+        Scope::Global => read(&[]),
+        Scope::Tenant => read(tenant.as_bytes()),
+        Scope::Operation => read(operation.as_bytes()),
+        Scope::TenantOperation => {
+            let mut key = SmallVec::<[u8; KEY_BYTES_ON_STACK]>::new();
+            key.extend_from_slice(&tenant.len().to_be_bytes());
+            key.extend_from_slice(tenant.as_bytes());
+            key.extend_from_slice(operation.as_bytes());
+            read(&key)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(scope: Scope, tenant: &str, operation: &str) -> Vec<u8> {
+        with(scope, tenant, operation, <[u8]>::to_vec)
+    }
+
+    #[test]
+    fn a_scope_looks_at_its_own_names_only() {
+        let same = |scope, one: (&str, &str), other: (&str, &str)| {
+            key(scope, one.0, one.1) == key(scope, other.0, other.1)
+        };
+        for (scope, by_tenant, by_operation) in [
+            (Scope::Global, true, true),
+            (Scope::Tenant, false, true),
+            (Scope::Operation, true, false),
+            (Scope::TenantOperation, false, false),
+        ] {
+            assert_eq!(same(scope, ("a", "x"), ("b", "x")), by_tenant, "{scope:?}");
+            assert_eq!(same(scope, ("a", "x"), ("a", "y")), by_operation, "{scope:?}");
+        }
+    }
+
+    #[test]
+    fn b54_no_two_pairs_share_a_key() {
+        let names = ["", "a", "b", "a:b", "b:c", "c", "a/b", "b/c", "{x}", "*", "A", "\u{e9}"];
+        let composed_otherwise = "e\u{301}";
+        let long = "a".repeat(1_000);
+        let names: Vec<&str> =
+            names.into_iter().chain([composed_otherwise, "a\nb", "a\0", "\0", &long]).collect();
+        let mut seen = std::collections::HashSet::new();
+        for tenant in &names {
+            for operation in &names {
+                let new = seen.insert(key(Scope::TenantOperation, tenant, operation));
+                assert!(new, "{tenant:?} {operation:?}");
+            }
+        }
+    }
+}
