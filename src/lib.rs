@@ -1,4 +1,7 @@
 //! skeleton
+pub mod admin;
 pub mod budget;
 pub mod clock;
 pub mod engine;
+pub mod server;
+pub mod telemetry;

@@ -1,0 +1,271 @@
+//! What the process counts. Each counter is looked up once, here: counting is one addition.
+use std::fmt;
+
+use prometheus_client::{
+    encoding::text,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::Registry,
+};
+
+use crate::engine::Rule;
+
+/// The type of the text that [`Metrics::render`] writes.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type One = [(&'static str, &'static str); 1];
+type Two = [(&'static str, &'static str); 2];
+
+/// Every metric of the process.
+pub struct Metrics {
+    registry: Registry,
+    decisions: [Counter; Rule::ALL.len()],
+    refused: [Counter; Refused::ALL.len()],
+    connections: [ConnectionCounts; Port::ALL.len()],
+    policy: Family<[(&'static str, String); 1], Gauge>,
+    /// Enum numbers that the contract does not name, read as unspecified.
+    pub unknown_enum_values: Counter,
+    /// Hints that could not be read, taken as absent.
+    pub malformed_hints: Counter,
+    /// Usage reports booked, whether they came alone or with a question.
+    pub usage_reports: Counter,
+    /// Calls that panicked.
+    pub panics: Counter,
+    /// Calls that ended because their time was up.
+    pub deadlines_exceeded: Counter,
+}
+
+/// Why a request was refused: the reason in its ErrorInfo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// A field breaks the contract.
+    ContextInvalid,
+    /// The bytes are no message of the contract.
+    NotProtobuf,
+    /// The message is larger than its limit.
+    MessageTooLarge,
+    /// retryd has too much to do.
+    Overloaded,
+    /// retryd is about to end.
+    Stopping,
+}
+
+impl Refused {
+    /// Every reason.
+    pub const ALL: [Refused; 5] = [
+        Refused::ContextInvalid,
+        Refused::NotProtobuf,
+        Refused::MessageTooLarge,
+        Refused::Overloaded,
+        Refused::Stopping,
+    ];
+
+    /// The reason's name in the contract.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Refused::ContextInvalid => "CONTEXT_INVALID",
+            Refused::NotProtobuf => "NOT_PROTOBUF",
+            Refused::MessageTooLarge => "MESSAGE_TOO_LARGE",
+            Refused::Overloaded => "OVERLOADED",
+            Refused::Stopping => "STOPPING",
+        }
+    }
+}
+
+/// What a listener is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// Calls.
+    Calls,
+    /// Health only.
+    Probe,
+    /// People and scrapers.
+    Admin,
+}
+
+impl Port {
+    /// Every kind of listener.
+    pub const ALL: [Port; 3] = [Port::Calls, Port::Probe, Port::Admin];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Port::Calls => "calls",
+            Port::Probe => "probe",
+            Port::Admin => "admin",
+        }
+    }
+}
+
+/// The connections of one kind of listener.
+#[derive(Clone, Debug)]
+pub struct ConnectionCounts {
+    /// Open now.
+    pub open: Gauge,
+    /// Accepted, whatever became of them.
+    pub accepted: Counter,
+    /// Closed at once, since as many as allowed were open.
+    pub refused_full: Counter,
+    /// Closed since they did not speak HTTP/2, or not in time.
+    pub refused_handshake: Counter,
+    /// Cut with calls in flight or without a sign of life.
+    pub cut: Counter,
+    /// Errors of the accept loop, such as "too many open files".
+    pub accept_errors: Counter,
+}
+
+impl Metrics {
+    /// All at zero.
+    pub fn new() -> Metrics {
+        let mut registry = Registry::with_prefix("retryd");
+
+        let decisions = Family::<Two, Counter>::default();
+        registry.register("decisions", "Decisions, by verdict and reason", decisions.clone());
+        let refused = Family::<One, Counter>::default();
+        registry.register("requests_refused", "Requests refused, by reason", refused.clone());
+        let build = Family::<One, Gauge>::default();
+        registry.register("build_info", "The version that runs", build.clone());
+        build.get_or_create(&[("version", env!("CARGO_PKG_VERSION"))]).set(1);
+        let policy = Family::default();
+        registry.register("policy_info", "The revision of the policy in force", policy.clone());
+
+        let mut counter = |name: &str, help: &str| {
+            let counter = Counter::default();
+            registry.register(name, help, counter.clone());
+            counter
+        };
+        Metrics {
+            unknown_enum_values: counter("unknown_enum_values", "Enum numbers not in the contract"),
+            malformed_hints: counter("malformed_hints", "Hints that could not be read"),
+            usage_reports: counter("usage_reports", "Usage reports booked"),
+            panics: counter("panics", "Calls that panicked"),
+            deadlines_exceeded: counter("deadlines_exceeded", "Calls whose time was up"),
+            decisions: Rule::ALL.map(|rule| {
+                let verdict = if rule == Rule::Retryable { "RETRY" } else { "DO_NOT_RETRY" };
+                decisions.get_or_create_owned(&[("verdict", verdict), ("reason", rule.name())])
+            }),
+            refused: Refused::ALL.map(|refused_for| {
+                refused.get_or_create_owned(&[("reason", refused_for.reason())])
+            }),
+            connections: connections(&mut registry),
+            policy,
+            registry,
+        }
+    }
+
+    /// Counts a decision by the rule that made it.
+    pub fn decided(&self, rule: Rule) {
+        if let Some(counter) = self.decisions.get(rule as usize) {
+            counter.inc();
+        }
+    }
+
+    /// Counts a refused request.
+    pub fn refused(&self, reason: Refused) {
+        if let Some(counter) = self.refused.get(reason as usize) {
+            counter.inc();
+        }
+    }
+
+    /// The counters of one kind of listener.
+    pub fn connections(&self, port: Port) -> &ConnectionCounts {
+        let [calls, probe, admin] = &self.connections;
+        match port {
+            Port::Calls => calls,
+            Port::Probe => probe,
+            Port::Admin => admin,
+        }
+    }
+
+    /// Says which policy is in force.
+    pub fn set_policy(&self, revision: &str) {
+        self.policy.clear();
+        self.policy.get_or_create(&[("revision", revision.to_owned())]).set(1);
+    }
+
+    /// All of it, as OpenMetrics text.
+    ///
+    /// # Errors
+    ///
+    /// If a metric cannot be written; none of these should.
+    pub fn render(&self) -> Result<String, fmt::Error> {
+        let mut written = String::new();
+        text::encode(&mut written, &self.registry)?;
+        Ok(written)
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+fn connections(registry: &mut Registry) -> [ConnectionCounts; Port::ALL.len()] {
+    let open = Family::<One, Gauge>::default();
+    registry.register("connections_open", "Connections open now", open.clone());
+    let accepted = Family::<One, Counter>::default();
+    registry.register("connections_accepted", "Connections accepted", accepted.clone());
+    let refused = Family::<Two, Counter>::default();
+    registry.register("connections_refused", "Connections refused, by cause", refused.clone());
+    let cut = Family::<One, Counter>::default();
+    registry.register("connections_cut", "Connections that had to be cut", cut.clone());
+    let errors = Family::<One, Counter>::default();
+    registry.register("accept_errors", "Errors while accepting connections", errors.clone());
+    Port::ALL.map(|port| {
+        let port = ("port", port.name());
+        ConnectionCounts {
+            open: open.get_or_create_owned(&[port]),
+            accepted: accepted.get_or_create_owned(&[port]),
+            refused_full: refused.get_or_create_owned(&[port, ("cause", "full")]),
+            refused_handshake: refused.get_or_create_owned(&[port, ("cause", "handshake")]),
+            cut: cut.get_or_create_owned(&[port]),
+            accept_errors: errors.get_or_create_owned(&[port]),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_the_name_that_it_counts() {
+        let metrics = Metrics::new();
+        for (count, rule) in (1..).zip(Rule::ALL) {
+            (0..count).for_each(|_| metrics.decided(rule));
+        }
+        for (count, reason) in (1..).zip(Refused::ALL) {
+            (0..count).for_each(|_| metrics.refused(reason));
+        }
+        for (count, port) in (1..).zip(Port::ALL) {
+            metrics.connections(port).open.set(count);
+        }
+        metrics.set_policy("old");
+        metrics.set_policy("new");
+
+        let text = metrics.render().unwrap();
+        let has = |line: String| assert!(text.lines().any(|has| has == line), "{line}\n{text}");
+        for (count, rule) in (1..).zip(Rule::ALL) {
+            let verdict = if rule == Rule::Retryable { "RETRY" } else { "DO_NOT_RETRY" };
+            let name = rule.name();
+            has(format!(
+                "retryd_decisions_total{{verdict=\"{verdict}\",reason=\"{name}\"}} {count}"
+            ));
+        }
+        for (count, reason) in (1..).zip(Refused::ALL) {
+            let name = reason.reason();
+            has(format!("retryd_requests_refused_total{{reason=\"{name}\"}} {count}"));
+        }
+        for (count, port) in (1..).zip(Port::ALL) {
+            has(format!("retryd_connections_open{{port=\"{}\"}} {count}", port.name()));
+        }
+        has("retryd_policy_info{revision=\"new\"} 1".to_owned());
+        assert!(!text.contains("\"old\""), "{text}");
+        assert!(text.ends_with("# EOF\n"), "{text}");
+    }
+}

@@ -1,0 +1,116 @@
+//! The admin listener: probes and metrics over HTTP/1.1, for people and scrapers.
+pub mod metrics;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::{RawQuery, State},
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Semaphore,
+    time::sleep,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::server::{Acceptor, Bound, ConnectInfo, Drain, Health, Serve};
+use metrics::{Metrics, Port};
+
+/// What the admin listener shows.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    /// For `/readyz`.
+    pub health: Health,
+    /// For `/metrics`.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Connections open at a time.
+const CONNECTIONS_MAX: usize = 64;
+/// Time for the head of a request, and for an idle connection.
+const HEAD_MAX: Duration = Duration::from_secs(30);
+/// Age at which a connection is closed.
+const AGE_MAX: Duration = Duration::from_secs(10 * 60);
+/// Bytes of the head of a request.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+
+impl Admin {
+    /// Serves `/livez`, `/readyz` and `/metrics` until the drain has ended.
+    pub async fn run(self, bound: Bound, drain: Drain) {
+        tracing::info!(listen = %bound.local(), port = Port::Admin.name(), "listening");
+        let end = drain.ended().clone();
+        let acceptor = Acceptor {
+            counts: self.metrics.connections(Port::Admin).clone(),
+            slots: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            connections: TaskTracker::new(),
+            serve: Http1 { router: self.router(), end: end.clone() },
+        };
+        acceptor.run(bound, end).await;
+    }
+
+    fn router(self) -> Router {
+        Router::new()
+            .route("/livez", get(|| async { "ok\n" }))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(render))
+            .with_state(Arc::new(self))
+    }
+}
+
+async fn readyz(State(admin): State<Arc<Admin>>, RawQuery(query): RawQuery) -> Response {
+    let checks =
+        [("started", admin.health.is_started()), ("not-draining", !admin.health.is_draining())];
+    let is_ready = checks.iter().all(|(_, holds)| *holds);
+    let mut text = String::new();
+    if query.is_some_and(|query| query.split('&').any(|key| key.starts_with("verbose"))) {
+        for (name, holds) in checks {
+            text.push_str(if holds { "[+] " } else { "[-] " });
+            text.push_str(name);
+            text.push('\n');
+        }
+    }
+    text.push_str(if is_ready { "ready\n" } else { "not ready\n" });
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, text).into_response()
+}
+
+async fn render(State(admin): State<Arc<Admin>>) -> Response {
+    match admin.metrics.render() {
+        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+#[derive(Clone)]
+struct Http1 {
+    router: Router,
+    end: CancellationToken,
+}
+
+impl Serve for Http1 {
+    async fn serve<IO>(self, io: IO, _: ConnectInfo)
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_MAX)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .serve_connection(TokioIo::new(io), TowerToHyperService::new(self.router));
+        tokio::select! {
+            // What goes wrong on one connection is its client's affair.
+            _ = connection => {}
+            () = sleep(AGE_MAX) => {}
+            () = self.end.cancelled() => {}
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The accept loop: it never ends by itself, never spins, and never holds more than its share.
+use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
+
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Sleep, sleep},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    connection::ConnectInfo,
+    limits::ACCEPT_PAUSE,
+    listen::{Bound, Socket},
+};
+use crate::admin::metrics::ConnectionCounts;
+
+/// What is done with an accepted connection.
+pub(crate) trait Serve: Clone + Send + 'static {
+    /// Serves one connection to its end.
+    fn serve<IO>(self, io: IO, info: ConnectInfo) -> impl Future<Output = ()> + Send
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+}
+
+/// Accepts the connections of one listener. Those with the same `slots` share them.
+#[derive(Debug)]
+pub(crate) struct Acceptor<S> {
+    pub(crate) serve: S,
+    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) counts: ConnectionCounts,
+    pub(crate) connections: TaskTracker,
+}
+
+impl<S: Serve> Acceptor<S> {
+    /// Accepts until `stop`; then the listener is closed. Connections go on.
+    pub(crate) async fn run(self, bound: Bound, stop: CancellationToken) {
+        let mut failing = Trouble::default();
+        let mut full = Trouble::default();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = failing.gone() => {
+                    tracing::info!(listen = %bound.local(), "connections can be accepted again");
+                    continue;
+                }
+                () = full.gone() => {
+                    tracing::info!(listen = %bound.local(), "below the limit of connections again");
+                    continue;
+                }
+                accepted = bound.accept() => accepted,
+            };
+            match accepted {
+                Ok(socket) => {
+                    if !self.admit(socket) && full.came() {
+                        tracing::warn!(listen = %bound.local(), "limit of connections reached: closing new ones");
+                    }
+                }
+                Err(error) => {
+                    self.counts.accept_errors.inc();
+                    if is_of_the_peer(&error) {
+                        continue;
+                    }
+                    if failing.came() {
+                        tracing::error!(listen = %bound.local(), %error, "connections cannot be accepted");
+                    }
+                    tokio::select! {
+                        () = stop.cancelled() => return,
+                        () = sleep(ACCEPT_PAUSE) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn admit(&self, socket: Socket) -> bool {
+        self.counts.accepted.inc();
+        let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else {
+            self.counts.refused_full.inc();
+            return false;
+        };
+        let slot = Slot::take(permit, &self.counts.open);
+        let serve = self.serve.clone();
+        match socket {
+            Socket::Tcp(stream, peer) => self.connections.spawn(async move {
+                serve.serve(stream, ConnectInfo::Tcp(peer)).await;
+                drop(slot);
+            }),
+            Socket::Unix(stream) => self.connections.spawn(async move {
+                serve.serve(stream, ConnectInfo::Unix).await;
+                drop(slot);
+            }),
+        };
+        true
+    }
+}
+
+/// Errors of one connection that was gone before it was accepted: no reason to pause.
+fn is_of_the_peer(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+/// A place among the open connections, given back when dropped, also by a panic.
+struct Slot {
+    _permit: OwnedSemaphorePermit,
+    open: Gauge,
+}
+
+impl Slot {
+    fn take(permit: OwnedSemaphorePermit, open: &Gauge) -> Slot {
+        open.inc();
+        Slot { _permit: permit, open: open.clone() }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.open.dec();
+    }
+}
+
+/// A trouble is over when it has not come for this long, so that one that comes and goes does not
+/// fill the log.
+const TROUBLE_OVER: Duration = Duration::from_secs(10);
+
+/// Whether a trouble is on. Its begin and its end are worth one line each.
+#[derive(Default)]
+struct Trouble(Option<Pin<Box<Sleep>>>);
+
+impl Trouble {
+    /// Notes that it came. True if it was not on before.
+    fn came(&mut self) -> bool {
+        self.0.replace(Box::pin(sleep(TROUBLE_OVER))).is_none()
+    }
+
+    /// Waits until it is over; for ever, if it is not on.
+    async fn gone(&mut self) {
+        match &mut self.0 {
+            Some(over) => {
+                over.await;
+                self.0 = None;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_trouble_that_comes_and_goes_is_one_trouble() {
+        let mut trouble = Trouble::default();
+        assert!(trouble.came());
+        for _ in 0..5 {
+            sleep(TROUBLE_OVER / 2).await;
+            assert!(!trouble.came());
+        }
+        trouble.gone().await;
+        assert!(trouble.came());
+    }
+}

@@ -1,0 +1,106 @@
+//! The body of an answer: what the service sends, or the ending that the server gives it.
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http_body::Frame;
+use tokio::time::{Sleep, sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
+use tonic::{Status, body::Body};
+
+use super::{call::Origin, deadline::Deadline, endings};
+use crate::admin::metrics::Refused;
+
+/// The body of an answer. While it lives, its call is in flight.
+pub(super) struct Answer {
+    /// `None`: over.
+    body: Option<Body>,
+    origin: Arc<Origin>,
+    is_ours: bool,
+    deadline: Option<Deadline>,
+    // Made when the body waits for the first time. Only streams ever wait.
+    alarms: Option<Alarms>,
+}
+
+struct Alarms {
+    deadline: Option<Pin<Box<Sleep>>>,
+    leaving: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl Answer {
+    pub(super) fn of(
+        body: Body,
+        origin: Arc<Origin>,
+        is_ours: bool,
+        deadline: Option<Deadline>,
+    ) -> Answer {
+        Answer { body: Some(body), origin, is_ours, deadline, alarms: None }
+    }
+
+    pub(super) fn empty(origin: Arc<Origin>) -> Answer {
+        Answer { body: None, origin, is_ours: false, deadline: None, alarms: None }
+    }
+
+    fn frame(&self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        match frame.trailers_ref() {
+            Some(trailers) if self.is_ours && endings::is_too_large(trailers) => {
+                self.origin.metrics.refused(Refused::MessageTooLarge);
+                Frame::trailers(endings::trailers(&endings::too_large(trailers)))
+            }
+            _ => frame,
+        }
+    }
+
+    /// The body waits: has its time come?
+    fn poll_alarms(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
+        let alarms = self.alarms.get_or_insert_with(|| Alarms {
+            deadline: self
+                .deadline
+                .map(|deadline| Box::pin(sleep(deadline.remaining(self.origin.clock.now())))),
+            leaving: Box::pin(self.origin.leaving.clone().cancelled_owned()),
+        });
+        if let Some(deadline) = &mut alarms.deadline
+            && deadline.as_mut().poll(cx).is_ready()
+        {
+            self.origin.metrics.deadlines_exceeded.inc();
+            return Poll::Ready(endings::deadline_exceeded());
+        }
+        ready!(alarms.leaving.as_mut().poll(cx));
+        self.origin.metrics.refused(Refused::Stopping);
+        Poll::Ready(endings::stopping())
+    }
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx)));
+        let ending = match polled {
+            Ok(Poll::Ready(frame)) => {
+                return Poll::Ready(frame.map(|frame| frame.map(|frame| this.frame(frame))));
+            }
+            Ok(Poll::Pending) => ready!(this.poll_alarms(cx)),
+            Err(_) => {
+                this.origin.metrics.panics.inc();
+                endings::panicked()
+            }
+        };
+        this.body = None;
+        Poll::Ready(Some(Ok(Frame::trailers(endings::trailers(&ending)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(http_body::Body::is_end_stream)
+    }
+}

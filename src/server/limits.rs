@@ -1,0 +1,82 @@
+//! Every limit between a socket and a call, with its name and its default.
+use std::time::Duration;
+
+/// Limits of the listeners, their connections and calls, and of the end of the process.
+///
+/// They are counted in units that an operator can reason about. What HTTP/2 itself is allowed
+/// stands in the constants of this module: nobody should have to tune it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections open at a time, over all listeners. One more is accepted and closed at once.
+    /// Default: 10 000.
+    pub connections_max: usize,
+    /// Time for a new connection to send the HTTP/2 preface and the head of its SETTINGS.
+    /// Default: 5 s.
+    pub handshake_max: Duration,
+    /// A connection that is silent for this long is asked for a sign of life. Default: 20 s.
+    pub keepalive_interval: Duration,
+    /// Time for that sign. Default: 10 s.
+    pub keepalive_timeout: Duration,
+    /// Age at which a connection gets a GOAWAY, so that clients spread over new replicas. Each
+    /// connection draws its own, 10 % more or less. Default: 30 min.
+    pub age_max: Duration,
+    /// Time for calls and streams to end after that GOAWAY. Then streams that wait are ended, and
+    /// [`SETTLE`] later the connection is closed. Default: 60 s.
+    pub age_grace: Duration,
+    /// Time from the head of a request to the head of its answer, so that a request whose message
+    /// never comes does not stay. Streams that are open are not bound by it. Default: 30 s.
+    pub request_max: Duration,
+    /// How long the process keeps answering, as NOT_SERVING, after it was asked to stop.
+    /// Default: 5 s.
+    pub drain_delay: Duration,
+    /// When the process ends at the latest, counted from the moment it was asked to stop: the
+    /// delay is a part of it. Default: 25 s.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections_max: 10_000,
+            handshake_max: Duration::from_secs(5),
+            keepalive_interval: Duration::from_secs(20),
+            keepalive_timeout: Duration::from_secs(10),
+            age_max: Duration::from_secs(30 * 60),
+            age_grace: Duration::from_secs(60),
+            request_max: Duration::from_secs(30),
+            drain_delay: Duration::from_secs(5),
+            drain_timeout: Duration::from_secs(25),
+        }
+    }
+}
+
+impl Limits {
+    /// The limits of the port that serves only health: few connections, whatever the others do.
+    pub(super) fn of_probe(&self) -> Limits {
+        Limits { connections_max: PROBE_CONNECTIONS_MAX, ..self.clone() }
+    }
+}
+
+/// Connections open at a time on the port that serves only health.
+pub const PROBE_CONNECTIONS_MAX: usize = 64;
+/// After a GOAWAY, a connection without calls that does not answer for this long, twice, is closed.
+pub const SETTLE: Duration = Duration::from_millis(500);
+/// Sockets that wait to be accepted. The kernel's `somaxconn` may allow fewer.
+pub const BACKLOG: u32 = 4096;
+/// Pause of an accept loop after an error such as "too many open files".
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Streams open at a time on one connection.
+pub const STREAMS_MAX: u32 = 128;
+/// Streams reset for the peer's mistakes before the connection is closed.
+pub const LOCAL_RESETS_MAX: usize = 256;
+/// Streams that the peer reset before they were accepted, before the connection is closed.
+pub const PENDING_RESETS_MAX: usize = 20;
+/// Bytes of one request's header list, counted as in RFC 9113, section 6.5.2.
+pub const HEADER_LIST_MAX: u32 = 16 << 10;
+/// Bytes received on one stream and not yet read.
+pub const STREAM_WINDOW: u32 = 64 << 10;
+/// Bytes received on one connection and not yet read.
+pub const CONNECTION_WINDOW: u32 = 256 << 10;
+/// Bytes waiting to be sent on one stream. More than [`STREAMS_MAX`] decisions fit in.
+pub const SEND_BUFFER: usize = 16 << 10;

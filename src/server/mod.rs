@@ -1,0 +1,159 @@
+//! From a socket to a call, and to the end of the process.
+//!
+//! ```text
+//! Listen ──bind──> Bound ──accept──> connection ──HTTP/2──> call ──> tonic's Routes
+//!                    │        │           │                  │
+//!                    │     a free slot    handshake in time, deadline, panic,
+//!                    │                    age, GOAWAY        tonic's endings
+//!                    └── Drain: NOT_SERVING, then GOAWAY, then the end
+//! ```
+//!
+//! tonic's own server waits for ever for a silent client or an open stream when it shall stop, and
+//! has no limit of connections; so `Routes` are served from here, over hyper.
+mod accept;
+mod answer;
+mod call;
+mod connection;
+mod deadline;
+mod descriptors;
+mod drain;
+mod endings;
+mod greeting;
+mod health;
+pub mod limits;
+mod listen;
+
+pub(crate) use accept::{Acceptor, Serve};
+pub use connection::ConnectInfo;
+pub use deadline::Deadline;
+pub use descriptors::raise_descriptor_limit;
+pub use drain::{Drain, Ended};
+pub use health::{Health, LIVENESS, READINESS};
+pub use limits::Limits;
+pub use listen::{BindError, Bound, Listen, NotAnAddress};
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep, timeout_at},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tonic::service::Routes;
+
+use crate::{
+    admin::metrics::{Metrics, Port},
+    clock::Clock,
+};
+
+/// All that serves gRPC.
+#[derive(Debug)]
+pub struct Server {
+    /// Sockets for calls.
+    pub listeners: Vec<Bound>,
+    /// A socket that serves only health, until the very end.
+    pub probe: Option<Bound>,
+    /// What is served on `listeners`.
+    pub routes: Routes,
+    /// The limits of all of it.
+    pub limits: Limits,
+    /// Served on `probe`. To be served on `listeners`, it must stand in `routes` too.
+    pub health: Health,
+    /// Where connections and endings are counted.
+    pub metrics: Arc<Metrics>,
+    /// By which deadlines are counted.
+    pub clock: Clock,
+}
+
+impl Server {
+    /// Serves until the drain has ended, and ends it.
+    ///
+    /// It takes calls at once, but says so only when somebody calls [`Health::ready`].
+    pub async fn run(self, drain: Drain) -> Ended {
+        let Server { listeners, probe, routes, limits, health, metrics, clock } = self;
+        let start = Start { metrics, clock, cut: drain.ended().clone() };
+        let probe = probe.into_iter().collect();
+        let probe_routes = Routes::new(health.service());
+        start.port(Port::Probe, probe, probe_routes, limits.of_probe(), drain.ended());
+        let open = start.port(Port::Calls, listeners, routes, limits.clone(), drain.stopping());
+
+        drain.begun().cancelled().await;
+        let end = Instant::now() + limits.drain_timeout;
+        health.drain().await;
+        tracing::info!("not serving: still answering");
+        let ended = tokio::select! {
+            biased;
+            () = drain.hurried().cancelled() => Ended::Hurried(open.len()),
+            ended = wind_down(&drain, &health, &open, &limits, end) => ended,
+        };
+        drain.end();
+        // Those that are cut now need a moment to close their sockets.
+        timeout_at(Instant::now() + CLOSING_MAX, open.wait()).await.ok();
+        tracing::info!(?ended, "ended");
+        ended
+    }
+}
+
+/// How long to wait for sockets to close that were cut.
+const CLOSING_MAX: Duration = Duration::from_millis(100);
+
+async fn wind_down(
+    drain: &Drain,
+    health: &Health,
+    open: &TaskTracker,
+    limits: &Limits,
+    end: Instant,
+) -> Ended {
+    sleep(limits.drain_delay.min(limits.drain_timeout)).await;
+    tracing::info!(connections = open.len(), "stopping: finishing what is in flight");
+    // First the GOAWAY: a client whose Watch ends would ask again on the same connection.
+    drain.stop();
+    health.end_watches().await;
+    open.close();
+    match timeout_at(end, open.wait()).await {
+        Ok(()) => Ended::Drained,
+        Err(_) => Ended::Cut(open.len()),
+    }
+}
+
+struct Start {
+    metrics: Arc<Metrics>,
+    clock: Clock,
+    cut: CancellationToken,
+}
+
+impl Start {
+    /// Starts the accept loops of one kind of listener. Returns who tracks their connections.
+    fn port(
+        &self,
+        port: Port,
+        listeners: Vec<Bound>,
+        routes: Routes,
+        limits: Limits,
+        stop: &CancellationToken,
+    ) -> TaskTracker {
+        let connections = TaskTracker::new();
+        let slots = Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS)));
+        let counts = self.metrics.connections(port);
+        let serve = connection::Http2::new(connection::Port {
+            routes: routes.prepare(),
+            limits,
+            clock: self.clock.clone(),
+            metrics: Arc::clone(&self.metrics),
+            counts: counts.clone(),
+            stop: stop.clone(),
+            cut: self.cut.clone(),
+        });
+        for bound in listeners {
+            tracing::info!(listen = %bound.local(), port = port.name(), "listening");
+            let acceptor = Acceptor {
+                serve: serve.clone(),
+                slots: Arc::clone(&slots),
+                counts: counts.clone(),
+                connections: connections.clone(),
+            };
+            tokio::spawn(acceptor.run(bound, stop.clone()));
+        }
+        connections
+    }
+}
