@@ -2,3 +2,4 @@
 pub mod budget;
 pub mod clock;
 pub mod engine;
+pub mod policy;
