@@ -1,0 +1,97 @@
+//! What a budget guarantees, in words and numbers.
+use super::duration::Gep2257;
+use crate::budget::{Budget, Limits, Scope, bucket, ratio, throttle};
+
+/// Acquired retries are good for at most this long.
+const VALID_FOR_MS_MAX: u64 = 10_000;
+
+/// What bounds the retries that `budget` grants, as `retryd check` prints it.
+///
+/// ```
+/// use retryd::policy::{Policies, guarantee};
+///
+/// let policies = Policies::embedded();
+/// let text = guarantee(&policies.budgets()[0]);
+/// assert!(text.contains("<= 20 % of the requests reported in (T + 10s) + 10 x (1 + T / 1s)"));
+/// ```
+pub fn guarantee(budget: &Budget) -> String {
+    let holds = match budget.scope {
+        Scope::Tenant => "per tenant, per process",
+        Scope::TenantOperation => "per tenant and operation, per process",
+        Scope::Operation => "per operation, per process",
+        Scope::Global => "all calls together, per process",
+    };
+    match &budget.limits {
+        Limits::Ratio(limits) => ratio(limits, holds),
+        Limits::Throttle(limits) => throttle(limits, holds),
+        Limits::TokenBucket(limits) => token_bucket(limits, holds),
+    }
+}
+
+fn ratio(limits: &ratio::Limits, holds: &str) -> String {
+    let earned = match limits.percent {
+        0 => None,
+        percent => Some(format!(
+            "{percent} % of the requests reported in (T + {})",
+            Gep2257(limits.interval_ms)
+        )),
+    };
+    let floor = match limits.floor.count {
+        0 => None,
+        count => Some(format!("{count} x (1 + T / {})", Gep2257(limits.floor.interval_ms))),
+    };
+    let bound: Vec<String> = earned.into_iter().chain(floor).collect();
+    if bound.is_empty() {
+        return "grants nothing".to_owned();
+    }
+    let acquired = Gep2257(limits.interval_ms.min(VALID_FOR_MS_MAX));
+    format!(
+        "over any time T, retries granted by Decide and not released <= {}; {holds}. \
+         For acquired retries add the time that they are good for, at most {acquired}, to T. \
+         It counts grants, which arrive up to max_hint + backoff.max later.",
+        bound.join(" + ")
+    )
+}
+
+/// A grant takes a token and leaves more than half of them. So the grants of any time cost less
+/// than the upper half and what successes added meanwhile.
+fn throttle(limits: &throttle::Limits, holds: &str) -> String {
+    let upper_half = Thousandths(u64::from(limits.tokens_max) * 500);
+    let token_ratio = Thousandths(limits.token_ratio_thousandths.into());
+    format!(
+        "over any time T, retries granted and not released < {upper_half} + {token_ratio} x \
+         successes reported in T; {holds}. Without a success at most {} from full, then none: time \
+         alone heals nothing, but a balance that was idle for 10m starts full again (add \
+         {upper_half} for each such pause).",
+        limits.tokens_max.div_ceil(2).saturating_sub(1)
+    )
+}
+
+/// Tokens come from successes alone, so what was paid was there or was earned.
+fn token_bucket(limits: &bucket::Limits, holds: &str) -> String {
+    let bucket::Limits { capacity, costs } = limits;
+    let bucket::Costs { transient, throttling, timeout } = costs;
+    let cheapest = (*transient).min(*throttling).min(*timeout).max(1);
+    format!(
+        "over any time T, the costs of retries granted and not released <= {capacity} + 1 x first-try \
+         successes + the cost of each retried success reported in T; {holds}. A retry costs \
+         {transient} (transient), {throttling} (throttling) or {timeout} (timeout), so without a \
+         success at most {} from full, then none. A retry that succeeds pays for the next: only \
+         failing retries drain the bucket. Time alone heals nothing, but a balance that was idle \
+         for 10m starts full again (add {capacity} for each such pause).",
+        capacity / cheapest
+    )
+}
+
+/// A decimal without trailing zeros.
+struct Thousandths(u64);
+
+impl std::fmt::Display for Thousandths {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let decimals = format!("{:03}", self.0 % 1_000);
+        match decimals.trim_end_matches('0') {
+            "" => write!(f, "{}", self.0 / 1_000),
+            decimals => write!(f, "{}.{decimals}", self.0 / 1_000),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Why a policy file is refused: every problem with file, line, column and the line itself.
+use std::{error::Error, fmt, io, ops::Range};
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+use super::FILE_BYTES_MAX;
+
+/// Problems that are told. A file with more has one cause for most of them.
+const PROBLEMS_TOLD_MAX: usize = 100;
+/// Characters of a value that are repeated in an error.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// A policy file was refused. Its `Display` is the whole report, over many lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    problems: Vec<Problem>,
+    report: String,
+}
+
+/// One thing that is wrong with a policy file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where it stands. `None`: nowhere in particular.
+    pub place: Option<Place>,
+    /// What it is, in one line.
+    pub message: String,
+}
+
+/// A place in a policy file, counted in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1.
+    pub column: usize,
+    pub(super) width: usize,
+}
+
+impl Rejected {
+    /// Everything that is wrong, in the file's order.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    pub(super) fn new(
+        file: &str,
+        source: &str,
+        problems: impl IntoIterator<Item = Problem>,
+    ) -> Rejected {
+        let mut problems: Vec<Problem> = problems.into_iter().collect();
+        problems.sort_by_key(|problem| problem.place);
+        let lines: Vec<&str> = source.lines().collect();
+        let told = problems.iter().take(PROBLEMS_TOLD_MAX);
+        let mut report: Vec<String> = told.map(|problem| render(file, &lines, problem)).collect();
+        let untold = problems.len().saturating_sub(PROBLEMS_TOLD_MAX);
+        if 0 < untold {
+            report.push(format!("and {untold} more"));
+        }
+        Rejected { problems, report: report.join("\n\n") }
+    }
+
+    pub(super) fn unreadable(file: &str, error: &io::Error) -> Rejected {
+        let message = format!("the policy file cannot be read: {error}");
+        Rejected::new(file, "", [Problem { place: None, message }])
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.report)
+    }
+}
+
+impl Error for Rejected {}
+
+/// The text in `bytes`, without a byte order mark.
+pub(super) fn text<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, Rejected> {
+    if FILE_BYTES_MAX < bytes.len() {
+        let message = format!("the policy file is larger than {FILE_BYTES_MAX} bytes");
+        return Err(Rejected::new(file, "", [Problem { place: None, message }]));
+    }
+    let broken = match str::from_utf8(bytes) {
+        Ok(text) => return Ok(text.strip_prefix('\u{feff}').unwrap_or(text)),
+        Err(error) => error,
+    };
+    let (sound, _) = bytes.split_at_checked(broken.valid_up_to()).unwrap_or((bytes, &[]));
+    let sound = str::from_utf8(sound).unwrap_or_default();
+    let line_start = sound.rfind('\n').map_or(0, |end| end + 1);
+    let place = Place {
+        line: sound.matches('\n').count() + 1,
+        column: sound.get(line_start..).unwrap_or_default().chars().count() + 1,
+        width: 1,
+    };
+    let message = "this byte is not UTF-8".to_owned();
+    Err(Rejected::new(file, sound, [Problem { place: Some(place), message }]))
+}
+
+/// `text` between backticks: short, and without anything that a terminal would obey.
+pub(super) fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).flat_map(visible).collect();
+    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
+        shown.push_str("...");
+    }
+    format!("`{shown}`")
+}
+
+fn visible(character: char) -> impl Iterator<Item = char> {
+    let escaped = character.is_control().then(|| character.escape_default());
+    let plain = (!character.is_control()).then_some(character);
+    plain.into_iter().chain(escaped.into_iter().flatten())
+}
+
+fn render(file: &str, lines: &[&str], problem: &Problem) -> String {
+    let title = Level::ERROR.primary_title(problem.message.as_str());
+    let group: Group<'_> = match problem.place {
+        None => title.element(Origin::path(file)),
+        Some(place) => {
+            // Only the line itself: its neighbours may be long, and the reader has the number.
+            let line = lines.get(place.line.saturating_sub(1)).copied().unwrap_or_default();
+            let mark = AnnotationKind::Primary.span(mark(line, place));
+            let snippet = Snippet::source(line).line_start(place.line).path(file).annotation(mark);
+            title.element(snippet)
+        }
+    };
+    Renderer::plain().render(&[group])
+}
+
+/// The bytes of `line` that `place` covers.
+fn mark(line: &str, place: Place) -> Range<usize> {
+    let byte_at = |chars| line.char_indices().nth(chars).map_or(line.len(), |(byte, _)| byte);
+    let from = place.column.saturating_sub(1);
+    byte_at(from)..byte_at(from.saturating_add(place.width.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: usize, column: usize, width: usize, message: &str) -> Problem {
+        Problem { place: Some(Place { line, column, width }), message: message.to_owned() }
+    }
+
+    #[test]
+    fn a_report_points_at_the_value() {
+        let source = "version: 1\nmax_attempts: 0\n";
+        let rejected = Rejected::new("p.yaml", source, [at(2, 15, 1, "`0` is too small")]);
+        let expected = "\
+error: `0` is too small
+ --> p.yaml:2:15
+  |
+2 | max_attempts: 0
+  |               ^";
+        assert_eq!(rejected.to_string(), expected);
+    }
+
+    #[test]
+    fn a_place_outside_of_the_text_is_no_panic() {
+        for (line, column, width) in [(0, 0, 0), (1, 99, 5), (7, 1, 1), (1, 1, usize::MAX)] {
+            let rejected = Rejected::new("p.yaml", "é", [at(line, column, width, "odd")]);
+            assert!(rejected.to_string().contains("odd"));
+        }
+    }
+
+    #[test]
+    fn a_long_report_ends() {
+        let many = (1..=250).map(|line| at(line, 1, 1, "again"));
+        let rejected = Rejected::new("p.yaml", "", many);
+        assert_eq!(rejected.problems().len(), 250);
+        assert!(rejected.to_string().ends_with("and 150 more"));
+    }
+
+    #[test]
+    fn a_value_is_shown_short_and_harmless() {
+        assert_eq!(quoted("a\u{1b}[31mé\n"), "`a\\u{1b}[31mé\\n`");
+        assert_eq!(quoted(&"x".repeat(1000)), format!("`{}...`", "x".repeat(60)));
+    }
+}

@@ -1,0 +1,72 @@
+//! What a policy file may say, and perhaps does not mean.
+use std::fmt;
+
+use super::Policy;
+use crate::budget::{Budget, BudgetId, Scope};
+
+/// Something that a policy file may say, and perhaps does not mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// No policy names the budget.
+    UnusedBudget {
+        /// The budget's name.
+        budget: Box<str>,
+    },
+    /// Nothing bounds the retries of the policy.
+    Unbudgeted {
+        /// The policy's name.
+        policy: Box<str>,
+    },
+    /// Every tenant has a balance of its own, and nothing bounds their sum.
+    ManyFloors {
+        /// The policy's name.
+        policy: Box<str>,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::UnusedBudget { budget } => {
+                write!(f, "no policy names budget `{budget}`")
+            }
+            Warning::Unbudgeted { policy } => {
+                write!(f, "policy `{policy}` names no budget: only max_attempts bounds its retries")
+            }
+            Warning::ManyFloors { policy } => write!(
+                f,
+                "policy `{policy}` has no budget of scope global or operation: every tenant brings \
+                 a balance of its own, and nothing bounds their sum"
+            ),
+        }
+    }
+}
+
+/// Every warning about these policies, those about budgets first.
+pub(super) fn warnings(budgets: &[Budget], policies: &[Policy]) -> Box<[Warning]> {
+    let mut used = vec![false; budgets.len()];
+    for BudgetId(place) in policies.iter().flat_map(|policy| policy.payers.ids()) {
+        if let Some(used) = used.get_mut(*place) {
+            *used = true;
+        }
+    }
+    let unused = budgets
+        .iter()
+        .zip(&used)
+        .filter(|(_, used)| !**used)
+        .map(|(budget, _)| Warning::UnusedBudget { budget: budget.name.clone() });
+    unused.chain(policies.iter().filter_map(|policy| sum_is_open(budgets, policy))).collect()
+}
+
+fn sum_is_open(budgets: &[Budget], policy: &Policy) -> Option<Warning> {
+    let policy_name = || policy.name.clone();
+    if policy.payers.ids().is_empty() {
+        return Some(Warning::Unbudgeted { policy: policy_name() });
+    }
+    let mut scopes = policy.payers.ids().iter().filter_map(|id| budgets.get(id.0)).map(|b| b.scope);
+    let bounded = scopes.any(|scope| match scope {
+        Scope::Operation | Scope::Global => true,
+        Scope::Tenant | Scope::TenantOperation => false,
+    });
+    (!bounded).then(|| Warning::ManyFloors { policy: policy_name() })
+}
