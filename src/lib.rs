@@ -1,8 +1,27 @@
-//! skeleton
+//! Answers one question the same way for every language: *may this failed attempt be repeated,
+//! when, and why (not)?*
+//!
+//! | in reading order | |
+//! |---|---|
+//! | [`engine`] | the decision: pure, in four typed stages |
+//! | [`budget`] | who pays for a retry: pure balances, and the store that keeps them |
+//! | [`policy`] | the policy file, read and checked |
+//! | [`decider`] | policy, budgets and engine together |
+//! | [`wire`] | messages in and out, parsed once |
+//! | [`service`] | the two gRPC services |
+//! | [`server`] | sockets, connections, health, and the end of the process |
+//! | [`admin`] | metrics and readiness over HTTP |
+//! | [`telemetry`] | logs |
+//! | [`clock`] | the only place that reads the clock or rolls dice |
+//! | [`cli`] | the command line |
 pub mod admin;
 pub mod budget;
+pub mod cli;
 pub mod clock;
+pub mod decider;
 pub mod engine;
 pub mod policy;
 pub mod server;
+pub mod service;
 pub mod telemetry;
+pub mod wire;

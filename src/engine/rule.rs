@@ -1,5 +1,6 @@
 //! The names of the rules, the order of asking, and the answer no.
-use super::facts::Facts;
+use super::blockers::Gauge;
+use super::facts::{Coverage, Facts};
 use super::look::Look;
 
 /// Every rule, in the order of asking. The one that decided is the reason.
@@ -112,6 +113,14 @@ pub struct Step<'a> {
     pub rule: Rule,
     /// What it looked at.
     pub look: Look<'a>,
+}
+
+impl<'a> Step<'a> {
+    /// The budgets, asked once more when they were to be charged: another caller was faster.
+    pub fn budget_exhausted(coverage: Coverage<'a>) -> Step<'a> {
+        let rule = Rule::BudgetExhausted;
+        Step { rule, look: Look::Gauge(rule, Gauge::Budget(coverage)) }
+    }
 }
 
 /// The rules asked up to and including `last`. Every one before `last` let the attempt pass.

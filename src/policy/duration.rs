@@ -7,7 +7,7 @@ const DIGITS_MAX: usize = 5;
 /// The milliseconds of `text`, if it is a GEP-2257 duration: `^([0-9]{1,5}(h|m|s|ms)){1,4}$`.
 ///
 /// The units may stand in any order and repeat; the duration is the sum. Leading zeros mean nothing.
-pub(super) fn parse_ms(text: &str) -> Option<u64> {
+pub(crate) fn parse_ms(text: &str) -> Option<u64> {
     let mut rest = text;
     let mut total_ms: u64 = 0;
     for _ in 0..COMPONENTS_MAX {

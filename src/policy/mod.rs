@@ -22,6 +22,7 @@ mod retry_on;
 mod warning;
 mod yaml;
 
+pub(crate) use duration::parse_ms;
 pub use guarantee::guarantee;
 pub use pattern::Pattern;
 pub use rejected::{Place, Problem, Rejected};
