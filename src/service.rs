@@ -1,0 +1,208 @@
+//! The two gRPC services: parse, decide, answer.
+mod decide_stream;
+
+use std::{pin::Pin, sync::Arc};
+
+use futures_core::Stream;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, Streaming};
+
+use self::decide_stream::DecideStream;
+use crate::admin::metrics::Metrics;
+use crate::budget::Store;
+use crate::clock::Now;
+use crate::decider::{Answer, Decider};
+use crate::server::Deadline;
+use crate::wire::pb::budget_service_server::{BudgetService, BudgetServiceServer};
+use crate::wire::pb::retry_service_server::{RetryService, RetryServiceServer};
+use crate::wire::refusal::Refusal;
+use crate::wire::{budget, context, decision, pb};
+
+/// The largest message of RetryService.
+pub const CONTEXT_BYTES_MAX: usize = 16 * 1024;
+/// The largest message of BudgetService.
+pub const REPORT_BYTES_MAX: usize = 512 * 1024;
+
+/// Both services over one decider. Cheap to clone.
+#[derive(Debug)]
+pub struct Retryd<S> {
+    decider: Arc<Decider<S>>,
+    metrics: Arc<Metrics>,
+    stopping: CancellationToken,
+}
+
+impl<S> Clone for Retryd<S> {
+    fn clone(&self) -> Self {
+        Retryd {
+            decider: Arc::clone(&self.decider),
+            metrics: Arc::clone(&self.metrics),
+            stopping: self.stopping.clone(),
+        }
+    }
+}
+
+impl<S: Store> Retryd<S> {
+    /// The services over `decider`. Open streams end when `stopping` is cancelled.
+    pub fn new(
+        decider: Arc<Decider<S>>,
+        metrics: Arc<Metrics>,
+        stopping: CancellationToken,
+    ) -> Retryd<S> {
+        Retryd { decider, metrics, stopping }
+    }
+
+    /// The gRPC server of RetryService.
+    pub fn retry_service(&self) -> RetryServiceServer<Retryd<S>> {
+        RetryServiceServer::new(self.clone()).max_decoding_message_size(CONTEXT_BYTES_MAX)
+    }
+
+    /// The gRPC server of BudgetService.
+    pub fn budget_service(&self) -> BudgetServiceServer<Retryd<S>> {
+        BudgetServiceServer::new(self.clone()).max_decoding_message_size(REPORT_BYTES_MAX)
+    }
+
+    /// Decides about one failed attempt.
+    ///
+    /// # Errors
+    ///
+    /// Says why there is no decision. Then nothing was charged, counted or earned.
+    pub fn decide(&self, context: &pb::RetryContext) -> Result<pb::Decision, Refusal> {
+        self.decide_at(context, self.decider.now())
+    }
+
+    fn decide_at(&self, context: &pb::RetryContext, now: Now) -> Result<pb::Decision, Refusal> {
+        let question = self.counted(context::parse(context, now.unix_ms))?;
+        let write = |answer: &Answer<'_>| decision::write(answer, question.explain);
+        Ok(self.decider.decide(&question, now, write))
+    }
+
+    /// Takes a report. A refused entry changes nothing and does not stop the others.
+    ///
+    /// # Errors
+    ///
+    /// Says why the report as a whole was refused. Then nothing of it was counted.
+    pub fn report_usage(
+        &self,
+        request: &pb::ReportUsageRequest,
+    ) -> Result<pb::ReportUsageResponse, Refusal> {
+        self.counted(budget::report(request))?;
+        let results = request.usage.iter().map(|entry| self.report_entry(entry)).collect();
+        Ok(pb::ReportUsageResponse { results })
+    }
+
+    fn report_entry(&self, entry: &pb::TenantUsage) -> pb::UsageResult {
+        use pb::usage_result::Outcome;
+        let outcome = match self.counted(budget::entry(entry)) {
+            Ok((names, usage)) => {
+                let scarcest = self.decider.deposit(names.tenant, names.operation, &usage);
+                scarcest.map(|state| Outcome::Budget(state.into()))
+            }
+            Err(refusal) => Some(Outcome::Refusal(refusal.into())),
+        };
+        pb::UsageResult { outcome }
+    }
+
+    /// The state of every budget that would pay. Looking creates nothing.
+    ///
+    /// # Errors
+    ///
+    /// Names every wrong field.
+    pub fn get_budget(
+        &self,
+        request: &pb::GetBudgetRequest,
+    ) -> Result<pb::GetBudgetResponse, Refusal> {
+        let names = budget::Names::parse(&request.tenant, &request.operation);
+        let names = self.counted(names)?;
+        let states = self.decider.look(names.tenant, names.operation);
+        Ok(pb::GetBudgetResponse { budgets: states.into_iter().map(Into::into).collect() })
+    }
+
+    /// Counts a refusal where it is made, once for each refused question or entry.
+    fn counted<T>(&self, parsed: Result<T, Refusal>) -> Result<T, Refusal> {
+        parsed.inspect_err(|refusal| self.metrics.refused(refusal.reason()))
+    }
+}
+
+#[tonic::async_trait]
+impl<S: Store> RetryService for Retryd<S> {
+    async fn decide(
+        &self,
+        request: Request<pb::RetryContext>,
+    ) -> Result<Response<pb::Decision>, Status> {
+        let now = self.decider.now();
+        in_time(request.extensions().get(), now)?;
+        Ok(Response::new(self.decide_at(request.get_ref(), now)?))
+    }
+
+    type DecideStreamStream = DecideStream<S>;
+
+    async fn decide_stream(
+        &self,
+        request: Request<Streaming<pb::RetryContext>>,
+    ) -> Result<Response<DecideStream<S>>, Status> {
+        let deadline = request.extensions().get().copied();
+        Ok(Response::new(DecideStream::new(self.clone(), deadline, request.into_inner())))
+    }
+}
+
+#[tonic::async_trait]
+impl<S: Store> BudgetService for Retryd<S> {
+    async fn report_usage(
+        &self,
+        request: Request<pb::ReportUsageRequest>,
+    ) -> Result<Response<pb::ReportUsageResponse>, Status> {
+        Ok(Response::new(Retryd::report_usage(self, request.get_ref())?))
+    }
+
+    async fn get_budget(
+        &self,
+        request: Request<pb::GetBudgetRequest>,
+    ) -> Result<Response<pb::GetBudgetResponse>, Status> {
+        Ok(Response::new(Retryd::get_budget(self, request.get_ref())?))
+    }
+
+    async fn acquire_retries(
+        &self,
+        _request: Request<pb::AcquireRetriesRequest>,
+    ) -> Result<Response<pb::AcquireRetriesResponse>, Status> {
+        Err(not_in_this_version("AcquireRetries"))
+    }
+
+    async fn release_retries(
+        &self,
+        _request: Request<pb::ReleaseRetriesRequest>,
+    ) -> Result<Response<pb::ReleaseRetriesResponse>, Status> {
+        Err(not_in_this_version("ReleaseRetries"))
+    }
+
+    async fn list_budgets(
+        &self,
+        _request: Request<pb::ListBudgetsRequest>,
+    ) -> Result<Response<pb::ListBudgetsResponse>, Status> {
+        Err(not_in_this_version("ListBudgets"))
+    }
+
+    type WatchBudgetStream =
+        Pin<Box<dyn Stream<Item = Result<pb::WatchBudgetResponse, Status>> + Send>>;
+
+    async fn watch_budget(
+        &self,
+        _request: Request<pb::WatchBudgetRequest>,
+    ) -> Result<Response<Self::WatchBudgetStream>, Status> {
+        Err(not_in_this_version("WatchBudget"))
+    }
+}
+
+/// Nobody waits for an answer after the deadline: it would charge a retry that is never sent.
+fn in_time(deadline: Option<&Deadline>, now: Now) -> Result<(), Status> {
+    match deadline {
+        Some(deadline) if deadline.passed(now) => {
+            Err(Status::deadline_exceeded("the deadline of the call has passed"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn not_in_this_version(rpc: &str) -> Status {
+    Status::unimplemented(format!("this version of retryd does not serve {rpc}"))
+}
