@@ -1,0 +1,94 @@
+//! The command line, one file a command.
+//!
+//! Exit codes: 0 fine, 1 the answer is no, 2 bad use or bad input.
+mod check;
+mod decide;
+mod healthcheck;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::policy::{Policies, parse_ms};
+
+/// Fine.
+const FINE: u8 = 0;
+/// The answer is no.
+const NO: u8 = 1;
+/// Bad use or bad input.
+const BAD: u8 = 2;
+
+/// May this failed attempt be repeated, when, and why (not)? One answer for every language.
+#[derive(Debug, Parser)]
+#[command(name = "retryd", version, args_conflicts_with_subcommands = true)]
+#[command(after_help = "Without a command, retryd serves.\n\nExit codes: 0 fine, 1 the answer is \
+    no, 2 bad use or bad input; a second signal ends `serve` at once with 130.")]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: serve::Serve,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve decisions over gRPC (the default)
+    Serve(serve::Serve),
+    /// Decide about attempts in a file, without a server
+    Decide(decide::Decide),
+    /// Check policy files, and print what each budget guarantees
+    Check(check::Check),
+    /// Ask a server for its health: exit code 0 if it is serving, else 1
+    Healthcheck(healthcheck::Healthcheck),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Cli {
+    /// Runs the command to its end.
+    pub fn run(self) -> ExitCode {
+        let ended = match self.command {
+            None => self.serve.run(),
+            Some(Command::Serve(serve)) => serve.run(),
+            Some(Command::Decide(decide)) => decide.run(),
+            Some(Command::Check(check)) => Ok(check.run()),
+            Some(Command::Healthcheck(healthcheck)) => healthcheck.run(),
+            Some(Command::Completions { shell }) => {
+                let mut command = Cli::command();
+                clap_complete::generate(shell, &mut command, "retryd", &mut std::io::stdout());
+                Ok(FINE)
+            }
+        };
+        match ended {
+            Ok(code) => ExitCode::from(code),
+            Err(error) => {
+                eprintln!("error: {error:#}");
+                ExitCode::from(BAD)
+            }
+        }
+    }
+}
+
+/// The policies of a file, or the embedded ones.
+fn policies(path: Option<&std::path::Path>) -> anyhow::Result<Policies> {
+    let policies = match path {
+        Some(path) => Policies::load(path)?,
+        None => Policies::embedded(),
+    };
+    // Nothing may look like a protection that is none.
+    match policies.not_yet_enforced().as_slice() {
+        [] => Ok(policies),
+        missing => anyhow::bail!("this version does not enforce it yet: {}", missing.join("; ")),
+    }
+}
+
+/// A duration as policy files write it (GEP-2257), such as `5s` or `1m30s`.
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    parse_ms(text)
+        .map(std::time::Duration::from_millis)
+        .ok_or_else(|| "write a duration such as `500ms`, `5s` or `1m30s`".to_owned())
+}

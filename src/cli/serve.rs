@@ -1,0 +1,160 @@
+//! `retryd serve`: everything put together.
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use clap::{ArgAction, Args};
+use tonic::service::Routes;
+
+use crate::admin::{Admin, metrics::Metrics};
+use crate::budget::Memory;
+use crate::clock::{Clock, Dice};
+use crate::decider::Decider;
+use crate::policy::Policies;
+use crate::server::{Bound, Drain, Health, Limits, Listen, Server};
+use crate::service::Retryd;
+use crate::{telemetry, wire};
+
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// Where to serve: HOST:PORT or unix:PATH; may be given more than once
+    #[arg(long, env = "RETRYD_LISTEN", value_name = "ADDR", value_delimiter = ',')]
+    #[arg(action = ArgAction::Append, default_value = "127.0.0.1:50051")]
+    listen: Vec<Listen>,
+    /// Allow plaintext on an address that is not loopback
+    #[arg(long, env = "RETRYD_INSECURE")]
+    insecure: bool,
+    /// A separate address that serves only health
+    #[arg(long, env = "RETRYD_PROBE_LISTEN", value_name = "ADDR")]
+    probe_listen: Option<Listen>,
+    /// Where to serve /livez, /readyz and /metrics over HTTP
+    #[arg(
+        long,
+        env = "RETRYD_ADMIN_LISTEN",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:9090"
+    )]
+    admin_listen: Listen,
+    /// The policy file; absent: the embedded policy
+    #[arg(long, env = "RETRYD_POLICY", value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// How long to keep answering, as NOT_SERVING, after SIGTERM
+    #[arg(long, env = "RETRYD_DRAIN_DELAY", value_name = "DURATION", default_value = "5s")]
+    #[arg(value_parser = super::duration)]
+    drain_delay: Duration,
+    /// When to end at the latest after SIGTERM, the delay included
+    #[arg(long, env = "RETRYD_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "25s")]
+    #[arg(value_parser = super::duration)]
+    drain_timeout: Duration,
+    /// Connections open at a time; one more is closed at once
+    #[arg(long, env = "RETRYD_MAX_CONNECTIONS", value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    max_connections: u32,
+    /// Age at which a connection is asked to move on (GOAWAY), 10 % more or less
+    #[arg(long, env = "RETRYD_CONNECTION_AGE", value_name = "DURATION", default_value = "30m")]
+    #[arg(value_parser = super::duration)]
+    connection_age: Duration,
+    /// What to log, such as `info` or `retryd=debug`
+    #[arg(long, env = "RETRYD_LOG", value_name = "FILTER", default_value = telemetry::DEFAULT_FILTER)]
+    log: String,
+}
+
+impl Serve {
+    pub(super) fn run(self) -> anyhow::Result<u8> {
+        telemetry::init(&self.log)?;
+        self.refuse_open_plaintext()?;
+        anyhow::ensure!(
+            self.drain_delay <= self.drain_timeout,
+            "`--drain-delay` is longer than `--drain-timeout`, which it is a part of"
+        );
+        let policies = super::policies(self.policy.as_deref())?;
+        for warning in policies.warnings() {
+            tracing::warn!(%warning, "policy file");
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(self.serve(Arc::new(policies)))
+    }
+
+    /// Whoever can reach the port may spend every tenant's budget.
+    fn refuse_open_plaintext(&self) -> anyhow::Result<()> {
+        let open: Vec<String> = self
+            .listen
+            .iter()
+            .filter(|address| !address.is_loopback())
+            .map(|address| format!("`{address}`"))
+            .collect();
+        anyhow::ensure!(
+            self.insecure || open.is_empty(),
+            "{} is not loopback, and this version serves plaintext only: pass `--insecure` if the \
+             network may be trusted",
+            open.join(", ")
+        );
+        Ok(())
+    }
+
+    async fn serve(self, policies: Arc<Policies>) -> anyhow::Result<u8> {
+        let metrics = Arc::new(Metrics::new());
+        metrics.set_policy(policies.revision());
+        let drain = Drain::new();
+        drain.on_signals().context("cannot wait for signals")?;
+
+        let store = Memory::new(policies.budgets());
+        let clock = Clock::system();
+        let revision = policies.revision().to_owned();
+        let decider =
+            Decider::new(policies, store, clock.clone(), Dice::fair(), Arc::clone(&metrics));
+        let stopping = drain.stopping().clone();
+        let retryd = Retryd::new(Arc::new(decider), Arc::clone(&metrics), stopping);
+        let health = Health::new().await;
+
+        let listeners = bind_all(&self.listen).await?;
+        let probe = match &self.probe_listen {
+            Some(address) => Some(address.bind().await?),
+            None => None,
+        };
+        let admin = self.admin_listen.bind().await?;
+        tracing::warn!("no client certificates: every caller may ask for every tenant");
+
+        let routes = routes(&retryd, &health)?;
+        let limits = self.limits();
+        let shown = Admin { health: health.clone(), metrics: Arc::clone(&metrics) };
+        let admin = tokio::spawn(shown.run(admin, drain.clone()));
+        let server =
+            Server { listeners, probe, routes, limits, health: health.clone(), metrics, clock };
+        health.ready().await;
+        tracing::info!(policy_revision = revision, "ready");
+        let ended = server.run(drain).await;
+        admin.await.ok();
+        Ok(ended.exit_code())
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            connections_max: usize::try_from(self.max_connections).unwrap_or(usize::MAX),
+            age_max: self.connection_age,
+            drain_delay: self.drain_delay,
+            drain_timeout: self.drain_timeout,
+            ..Limits::default()
+        }
+    }
+}
+
+async fn bind_all(addresses: &[Listen]) -> anyhow::Result<Vec<Bound>> {
+    let mut bound = Vec::new();
+    for address in addresses {
+        bound.push(address.bind().await?);
+    }
+    Ok(bound)
+}
+
+fn routes(retryd: &Retryd<Memory>, health: &Health) -> anyhow::Result<Routes> {
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(wire::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    Ok(Routes::new(retryd.retry_service())
+        .add_service(retryd.budget_service())
+        .add_service(health.service())
+        .add_service(reflection().build_v1()?)
+        .add_service(reflection().build_v1alpha()?))
+}
