@@ -36,7 +36,7 @@ const HINTS: usize = 9;
 const DEADLINES: usize = 12;
 
 impl Grid {
-    /// Everything, with the draw that is typical of each jitter.
+    /// Everything, with one draw without jitter and one with it.
     pub(crate) fn full() -> Grid {
         let mut gauges = Vec::new();
         for number in 0..3 * 3 * 8 {
@@ -50,7 +50,7 @@ impl Grid {
             });
         }
         let repeats = EVIDENCE.into_iter().flat_map(|e| IDEMPOTENCY.map(|i| (e, i))).collect();
-        Grid { subjects: subjects(&DRAWS[..3]), gauges, repeats }
+        Grid { subjects: subjects(&DRAWS[..2]), gauges, repeats }
     }
 
     /// Every draw, but at most one of the first five blockers and one of each grade of evidence:
@@ -71,13 +71,21 @@ impl Grid {
             Gauges { first_byte_delivered: true, ..clear },
             Gauges { runtime_draining: true, ..clear },
         ];
-        let evidence = [None, Some(Evidence::NotSent), Some(Evidence::MaybeProcessed)];
+        let evidence = [None, Some(Evidence::NotSent)];
         let [none, declared, unsent, keyed, ..] = IDEMPOTENCY;
         let repeats = evidence
             .into_iter()
             .flat_map(|e| [none, declared, unsent, keyed].map(|i| (e, i)))
             .collect();
         Grid { subjects: subjects(&DRAWS), gauges, repeats }
+    }
+
+    /// Nothing but the failure, the hint and the deadline in the way of a yes.
+    pub(crate) fn clear() -> Grid {
+        let mut grid = Grid::coarse();
+        grid.gauges.truncate(1);
+        grid.repeats = vec![(None, IDEMPOTENCY[1])];
+        grid
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -187,11 +195,11 @@ const fn idempotency(declared: bool, key_registered: bool, key_sent: bool) -> Id
 const DRAWS: [(Jitter, u32); 7] = [
     (Jitter::None, u32::MAX / 2),
     (Jitter::Full, u32::MAX / 2),
-    (Jitter::Equal, u32::MAX),
     (Jitter::Full, 0),
     (Jitter::Full, u32::MAX),
     (Jitter::Equal, 0),
     (Jitter::Equal, u32::MAX / 2),
+    (Jitter::Equal, u32::MAX),
 ];
 
 /// One failure for each way in which a policy can look at one: permanent or not, listed or not,

@@ -14,7 +14,7 @@ pub(crate) struct Answer {
     pub(crate) evidence: Evidence,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
     Backoff,
     ServerHint,
