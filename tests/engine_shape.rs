@@ -60,7 +60,7 @@ fn stages_cannot_be_swapped() {
     refused("swap-2-3", "mod.rs E0631", ("mod.rs", middle, swapped));
     let last = ".and_then(evidence::clear)\n        .and_then(specific::plan)";
     let swapped = ".and_then(specific::plan)\n        .and_then(evidence::clear)";
-    refused("swap-3-4", "mod.rs E0631", ("mod.rs", last, swapped));
+    refused("swap-3-4", "mod.rs E0308 E0631", ("mod.rs", last, swapped));
 }
 
 #[test]
