@@ -6,6 +6,7 @@ use super::blockers::{self, Gauge};
 use super::facts::{Coverage, Evidence, Facts, Hint, Idempotency, Purse, Wait};
 use super::failure::Failure;
 use super::rule::Rule;
+use super::rules::Jitter;
 
 /// The value that a rule looked at. Equal looks, equal answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub enum Look<'a> {
     Fit {
         /// The drawn backoff.
         backoff_ms: u64,
+        /// Whether a longer hint is spread by the backoff.
+        jitter: Jitter,
         /// The hint.
         hint: Hint,
         /// The longest delay that fits; `None` without a deadline.
@@ -77,6 +80,7 @@ impl<'a> Look<'a> {
             }
             Rule::HintBeyondDeadline | Rule::BackoffBeyondDeadline | Rule::Retryable => Look::Fit {
                 backoff_ms: backoff::wait_ms(&facts.rules.backoff, facts.attempts_made, facts.draw),
+                jitter: facts.rules.backoff.jitter,
                 hint: facts.hint,
                 fits_ms_max: facts.remaining_ms.map(|_| facts.delay_ms_max()),
             },
@@ -101,11 +105,21 @@ impl fmt::Display for Look<'_> {
                 write!(f, "{failure}, not in retry_on, {hint}")
             }
             Look::HintLimit { hint, limit_ms } => write!(f, "{hint}, max_hint {limit_ms} ms"),
-            Look::Fit { backoff_ms, hint, fits_ms_max: Some(fits_ms_max) } => {
-                write!(f, "backoff {backoff_ms} ms, {hint}, at most {fits_ms_max} ms fit")
-            }
-            Look::Fit { backoff_ms, hint, fits_ms_max: None } => {
-                write!(f, "backoff {backoff_ms} ms, {hint}, no deadline")
+            Look::Fit { backoff_ms, jitter, hint, fits_ms_max } => {
+                write!(f, "backoff {backoff_ms} ms, {hint}")?;
+                // Only a hint that is longer than the backoff is spread.
+                match (hint.wait, jitter) {
+                    (Wait::AtLeast(hint_ms), Jitter::Full | Jitter::Equal)
+                        if *backoff_ms < hint_ms =>
+                    {
+                        f.write_str(" spread by the backoff")?;
+                    }
+                    (Wait::Unsaid | Wait::AtLeast(_) | Wait::Forbidden, _) => {}
+                }
+                match fits_ms_max {
+                    Some(fits_ms_max) => write!(f, ", at most {fits_ms_max} ms fit"),
+                    None => f.write_str(", no deadline"),
+                }
             }
         }
     }
