@@ -1,0 +1,201 @@
+//! The commands, their output and their exit codes: 0 fine, 1 the answer is no, 2 bad use.
+use std::{
+    fs,
+    io::Write as _,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+use crate::support::Process;
+
+fn retryd(arguments: &[&str], input: &str) -> (i32, String, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_retryd"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may end without reading.
+    child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap(), text(stdout), text(stderr))
+}
+
+fn file(name: &str, text: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+const YES: &str = r#"{"tenant":"t","operation":"op","attemptsMade":1,"bodyReplayable":true,"failure":{"category":"FAILURE_CATEGORY_CONNECT"}}"#;
+const NO: &str = r#"{"tenant":"t","operation":"op","attemptsMade":1,"failure":{"category":"FAILURE_CATEGORY_CONNECT"}}"#;
+
+#[test]
+fn decide_prints_json_and_says_yes_or_no_by_its_exit_code() {
+    let (code, out, _) = retryd(&["decide", "-"], YES);
+    assert_eq!(code, 0);
+    let decision: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(decision["verdict"], "VERDICT_RETRY");
+    assert_eq!(decision["policy"], "default");
+
+    let (code, out, _) = retryd(&["decide", "-"], &format!("{YES}\n{NO}"));
+    assert_eq!((code, out.lines().count()), (1, 2));
+    let (code, out, _) = retryd(&["decide", "-"], &format!("[{YES},\n{NO}]"));
+    assert_eq!((code, out.lines().count()), (1, 2));
+    assert!(out.contains("REASON_BODY_NOT_REPLAYABLE"));
+}
+
+#[test]
+fn decide_explains() {
+    let (code, out, _) = retryd(&["decide", "--explain", "--format", "table", "-"], NO);
+    assert_eq!(code, 1);
+    assert!(out.contains("ok  ATTEMPTS_EXHAUSTED        attempts_made 1 of max 3"), "{out}");
+    assert!(out.contains("no  BODY_NOT_REPLAYABLE       body_replayable false"), "{out}");
+}
+
+#[test]
+fn decide_names_every_wrong_field_and_goes_on() {
+    let (code, out, _) = retryd(&["decide", "-"], &format!("{{\"attemptsMade\":0}}{YES}"));
+    assert_eq!(code, 2);
+    let (first, second) = out.split_once('\n').unwrap();
+    for field in ["tenant", "operation", "attempts_made", "failure"] {
+        assert!(first.contains(&format!("\"field\":\"{field}\"")), "{first}");
+    }
+    assert!(second.contains("VERDICT_RETRY"));
+}
+
+#[test]
+fn decide_tells_where_the_json_is_wrong() {
+    for (input, where_) in [
+        ("{\"tenant\": 1}", "line 1 column"),
+        ("{\n\"tenantt\": \"t\"}", "line 2 column"),
+        ("{\"tenant\": \"t\"", "line 1 column"),
+        ("nonsense", "line 1 column"),
+        ("[]", "no RetryContext"),
+        ("", "no RetryContext"),
+    ] {
+        let (code, _, error) = retryd(&["decide", "-"], input);
+        assert_eq!(code, 2, "{input}");
+        assert!(error.contains(where_), "{input}: {error}");
+    }
+    let (code, _, error) = retryd(&["decide", "no-such-file"], "");
+    assert_eq!(code, 2);
+    assert!(error.contains("cannot read `no-such-file`"), "{error}");
+}
+
+const BROKEN: &str = "version: 1\npolicies:\n  - name: a\n    max_attempts: 0\n    max_hint: 1x\n";
+
+#[test]
+fn a_broken_policy_stops_every_command_and_says_where() {
+    let path = file("broken-policy.yaml", BROKEN);
+    for arguments in [
+        &["check", &path][..],
+        &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--policy", &path],
+        &["decide", "--policy", &path, "-"],
+    ] {
+        let (code, _, error) = retryd(arguments, YES);
+        assert_eq!(code, 2, "{arguments:?}: {error}");
+        for place in ["broken-policy.yaml:4:19", "broken-policy.yaml:5:15"] {
+            assert!(error.contains(place), "{arguments:?} does not say {place}: {error}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_enforced_yet_is_refused() {
+    let shadow = file("shadow.yaml", "version: 1\npolicies: [{name: a, mode: shadow}]\n");
+    let callers = "version: 1\npolicies: [{name: a}]\ncallers: [{identity: x, tenants: [y]}]\n";
+    let operators = "version: 1\npolicies: [{name: a}]\noperators: [x]\n";
+    let (callers, operators) = (file("callers.yaml", callers), file("operators.yaml", operators));
+    for (path, word) in [(shadow, "shadow"), (callers, "callers"), (operators, "operators")] {
+        let (code, _, error) = retryd(&["serve", "--policy", &path], "");
+        assert_eq!(code, 2, "{error}");
+        assert!(error.contains(word), "{error}");
+        let (code, out, _) = retryd(&["check", &path], "");
+        assert_eq!(code, 0);
+        assert!(out.contains(word), "{out}");
+    }
+}
+
+#[test]
+fn check_prints_the_guarantee() {
+    let path = file("fine.yaml", include_str!("../../src/policy/default.yaml"));
+    let (code, out, _) = retryd(&["check", &path], "");
+    assert_eq!(code, 0);
+    assert!(out.contains("<= 20 % of the requests reported in (T + 10s) + 10 x (1 + T / 1s)"));
+    assert!(out.contains("warning"), "the embedded policy has no global budget");
+}
+
+#[test]
+fn plaintext_beyond_loopback_needs_insecure() {
+    let open = ["serve", "--listen", "0.0.0.0:0", "--admin-listen", "127.0.0.1:0"];
+    let (code, _, error) = retryd(&open, "");
+    assert_eq!(code, 2);
+    assert!(error.contains("--insecure"), "{error}");
+    drop(Process::start(&["--listen", "0.0.0.0:0", "--insecure"]));
+}
+
+#[test]
+fn bad_use() {
+    for arguments in [
+        &["serve", "--listen", "nowhere"][..],
+        &["serve", "--drain-delay", "1.5s"],
+        &["serve", "--drain-delay", "30s"],
+        &["serve", "--log", "ifno"],
+        &["serve", "--max-connections", "0"],
+        &["check"],
+        &["check", "no-such-file"],
+        &["decide"],
+        &["guess"],
+    ] {
+        let (code, _, error) = retryd(arguments, "");
+        assert_eq!(code, 2, "{arguments:?}: {error}");
+        assert!(error.contains("error"), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn an_address_that_is_taken() {
+    let process = Process::start(&[]);
+    let taken = process.calls.to_string();
+    let (code, _, error) =
+        retryd(&["serve", "--listen", &taken, "--admin-listen", "127.0.0.1:0"], "");
+    assert_eq!(code, 2);
+    assert!(error.contains(&taken), "{error}");
+}
+
+#[test]
+fn healthcheck_asks() {
+    let process = Process::start(&["--drain-delay", "20s"]);
+    let address = process.calls.to_string();
+    let code = |arguments: &[&str]| retryd(&[&["healthcheck"], arguments].concat(), "").0;
+    assert_eq!(code(&[&address]), 0);
+    assert_eq!(code(&[&address, "--service", "retryd.v1.RetryService"]), 0);
+    assert_eq!(code(&[&address, "--service", "no.such.Service"]), 1);
+    process.signal("TERM");
+    let end = std::time::Instant::now() + crate::support::SOON;
+    while code(&[&address]) == 0 {
+        assert!(std::time::Instant::now() < end);
+    }
+    assert_eq!(code(&[&address, "--service", "liveness"]), 0);
+    assert_eq!(code(&["127.0.0.1:1"]), 1);
+    assert_eq!(code(&["not an address"]), 2);
+}
+
+#[test]
+fn a_unix_socket_serves() {
+    let path = format!("unix:{}", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("s").display());
+    let _process = Process::start(&["--listen", &path]);
+    assert_eq!(retryd(&["healthcheck", &path], "").0, 0);
+}
+
+#[test]
+fn completions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (code, out, _) = retryd(&["completions", shell], "");
+        assert_eq!(code, 0);
+        assert!(out.contains("healthcheck"), "{shell}");
+    }
+}

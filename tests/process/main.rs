@@ -1,0 +1,8 @@
+//! The built binary as its users meet it: started, asked, given bad bytes, flooded and stopped.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may")]
+mod bad_bytes;
+mod command_line;
+mod drain;
+mod flood;
+mod stream;
+mod support;

@@ -1,0 +1,210 @@
+//! A retryd process on free loopback ports, and a client that sends raw HTTP/2.
+use std::{
+    io::{BufRead as _, BufReader},
+    net::SocketAddr,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use http::{HeaderMap, Request};
+use prost::Message as _;
+use retryd::wire::pb::{self, retry_service_client::RetryServiceClient};
+use tokio::{net::TcpStream, time::timeout};
+use tonic::{Code, Status, transport::Channel};
+use tonic_types::StatusExt as _;
+
+/// Long enough for a busy machine; nothing that works takes so long.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+pub(crate) const DECIDE: &str = "/retryd.v1.RetryService/Decide";
+pub(crate) const DECIDE_STREAM: &str = "/retryd.v1.RetryService/DecideStream";
+
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) calls: SocketAddr,
+    pub(crate) admin: SocketAddr,
+}
+
+impl Process {
+    pub(crate) fn start(arguments: &[&str]) -> Process {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_retryd"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (tell, told) = mpsc::channel();
+        // Read to the end, so that the process never waits for its log.
+        thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                if let Some(listening) = listening(&line) {
+                    tell.send(listening).ok();
+                }
+            }
+        });
+        let (mut calls, mut admin) = (None, None);
+        while calls.is_none() || admin.is_none() {
+            match told.recv_timeout(SOON).expect("retryd does not say where it listens") {
+                (port, address) if port == "calls" => calls = Some(address),
+                (port, address) if port == "admin" => admin = Some(address),
+                _ => {}
+            }
+        }
+        Process { child, calls: calls.unwrap(), admin: admin.unwrap() }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    pub(crate) fn exit(&mut self, within: Duration) -> ExitStatus {
+        let end = Instant::now() + within;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < end, "retryd did not end within {within:?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    pub(crate) async fn client(&self) -> RetryServiceClient<Channel> {
+        RetryServiceClient::connect(format!("http://{}", self.calls)).await.unwrap()
+    }
+
+    /// A client that answers one question, to see that others are unaffected.
+    pub(crate) async fn answers(&self) {
+        let decision = self.client().await.decide(context("witness")).await.unwrap();
+        assert_eq!(decision.get_ref().verdict(), pb::Verdict::Retry);
+    }
+
+    pub(crate) async fn metric(&self, line: &str) -> u64 {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let mut stream = TcpStream::connect(self.admin).await.unwrap();
+        let head = "GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        let found = text.lines().find_map(|found| found.strip_prefix(line));
+        found.unwrap_or_else(|| panic!("no {line} in {text}")).trim().parse().unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn listening(line: &str) -> Option<(String, SocketAddr)> {
+    let line: serde_json::Value = serde_json::from_str(line).ok()?;
+    let port = line.get("port")?.as_str()?.to_owned();
+    Some((port, line.get("listen")?.as_str()?.parse().ok()?))
+}
+
+/// A context that is answered with RETRY, as long as the tenant's budget has something.
+pub(crate) fn context(tenant: &str) -> pb::RetryContext {
+    pb::RetryContext {
+        tenant: tenant.to_owned(),
+        operation: "op".to_owned(),
+        attempts_made: 1,
+        body_replayable: true,
+        failure: Some(pb::Failure { category: pb::FailureCategory::Connect.into(), status: None }),
+        ..Default::default()
+    }
+}
+
+/// A message behind its five bytes of gRPC framing.
+pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
+    frame(0, u32::try_from(message.len()).unwrap(), message)
+}
+
+pub(crate) fn frame(compressed: u8, length: u32, message: &[u8]) -> Vec<u8> {
+    [&[compressed][..], &length.to_be_bytes(), message].concat()
+}
+
+pub(crate) fn encoded(context: &pb::RetryContext) -> Vec<u8> {
+    framed(&context.encode_to_vec())
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) http: u16,
+    pub(crate) code: Option<Code>,
+    pub(crate) reason: Option<String>,
+    pub(crate) fields: Vec<String>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) pushback: Option<String>,
+}
+
+pub(crate) async fn connection(at: SocketAddr) -> SendRequest<Bytes> {
+    let stream = TcpStream::connect(at).await.unwrap();
+    let (send, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    send
+}
+
+pub(crate) fn grpc(path: &str) -> http::request::Builder {
+    Request::post(format!("http://retryd{path}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+}
+
+/// Sends one request with `body`, ends it, and reads the whole answer.
+pub(crate) async fn call(
+    send: &mut SendRequest<Bytes>,
+    request: http::request::Builder,
+    body: Vec<u8>,
+) -> Result<Ending, h2::Error> {
+    let mut ready = send.clone().ready().await?;
+    let (response, mut stream) = ready.send_request(request.body(()).unwrap(), false)?;
+    // A server may answer, and stop reading, before it has all of the body.
+    stream.send_data(body.into(), true).ok();
+    let response = timeout(SOON, response).await.expect("no answer in time")?;
+    let http = response.status().as_u16();
+    let head = response.headers().clone();
+    let mut received = response.into_body();
+    let mut body = Vec::new();
+    while let Some(chunk) = timeout(SOON, received.data()).await.expect("no end in time") {
+        let chunk = chunk?;
+        received.flow_control().release_capacity(chunk.len())?;
+        body.extend_from_slice(&chunk);
+    }
+    let trailers = received.trailers().await?.unwrap_or_default();
+    Ok(ending(http, if trailers.is_empty() { &head } else { &trailers }, body))
+}
+
+fn ending(http: u16, headers: &HeaderMap, body: Vec<u8>) -> Ending {
+    let status = Status::from_header_map(headers);
+    let details = status.as_ref().map(Status::get_error_details);
+    let info = details.as_ref().and_then(|details| details.error_info());
+    if let Some(info) = info {
+        assert_eq!(info.domain, "retryd");
+    }
+    let bad = details.as_ref().and_then(|details| details.bad_request());
+    let violations = bad.map(|bad| bad.field_violations.as_slice()).unwrap_or_default();
+    Ending {
+        http,
+        code: status.as_ref().map(Status::code),
+        reason: info.map(|info| info.reason.clone()),
+        fields: violations.iter().map(|violation| violation.field.clone()).collect(),
+        body,
+        pushback: headers
+            .get("grpc-retry-pushback-ms")
+            .map(|value| value.to_str().unwrap().to_owned()),
+    }
+}
