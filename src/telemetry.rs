@@ -1,8 +1,5 @@
 //! Logs: to stderr, one line an event, never one per decision.
-use std::{
-    io::{self, IsTerminal as _},
-    panic,
-};
+use std::io::{self, IsTerminal as _};
 
 use tracing::Subscriber;
 use tracing_subscriber::{

@@ -51,6 +51,10 @@ impl Answer {
                 self.origin.metrics.refused(Refused::MessageTooLarge);
                 Frame::trailers(endings::trailers(&endings::too_large(trailers)))
             }
+            Some(trailers) if self.is_ours && endings::is_not_protobuf(trailers) => {
+                self.origin.metrics.refused(Refused::NotProtobuf);
+                frame
+            }
             _ => frame,
         }
     }

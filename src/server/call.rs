@@ -122,6 +122,9 @@ impl Routed {
             origin.metrics.refused(Refused::MessageTooLarge);
             return ended_by(endings::too_large(response.headers()), origin);
         }
+        if self.is_ours && endings::is_not_protobuf(response.headers()) {
+            origin.metrics.refused(Refused::NotProtobuf);
+        }
         response.map(|body| Answer::of(body, origin, self.is_ours, self.deadline))
     }
 

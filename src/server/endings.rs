@@ -43,6 +43,15 @@ pub(super) fn is_too_large(headers: &HeaderMap) -> bool {
     headers.get(STATUS).is_some_and(|code| code.as_bytes() == b"11")
 }
 
+/// Bytes that are no message never reach a service, so nobody else can count them.
+pub(super) fn is_not_protobuf(headers: &HeaderMap) -> bool {
+    let invalid = headers.get(STATUS).is_some_and(|code| code.as_bytes() == b"3");
+    let status = if invalid { Status::from_header_map(headers) } else { None };
+    status.and_then(|status| status.get_details_error_info()).is_some_and(|info| {
+        info.domain == DOMAIN && info.reason == Refused::NotProtobuf.reason()
+    })
+}
+
 pub(super) fn too_large(headers: &HeaderMap) -> Status {
     let text = Status::from_header_map(headers);
     let text = text.as_ref().map_or("", Status::message);
