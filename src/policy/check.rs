@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use super::{
     Caller, Mode, POLICIES_MAX, Pattern, Policies, Policy, budgets, decimal,
     file::{self, File},
-    read::{Reader, guess},
+    read::Reader,
     rejected::{Problem, quoted},
     retry_on,
     warning::warnings,
@@ -229,7 +229,7 @@ fn payers(
             Some(id) => paying.push(*id),
             None => {
                 let known: Vec<&str> = budgets.iter().map(|budget| &*budget.name).collect();
-                let guess = guess(name, &known);
+                let guess = reader.guess(name, &known);
                 let message = format!("no budget is called {}{guess}", quoted(name));
                 reader.refuse(place(written), message);
             }
