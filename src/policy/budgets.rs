@@ -24,7 +24,8 @@ pub(super) fn budgets(reader: &mut Reader<'_>, written: &[file::Budget]) -> Vec<
         let budget = budget(reader, written);
         let at = place(&written.name);
         if let Some(line) = lines.insert(budget.name.clone(), at.line) {
-            let message = format!("the budget `{}` stands on line {line} already", budget.name);
+            let name = quoted(&budget.name);
+            let message = format!("the budget {name} stands on line {line} already");
             reader.refuse(at, message);
         }
         budget

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use super::{
     Caller, Mode, POLICIES_MAX, Pattern, Policies, Policy, budgets, decimal,
     file::{self, File},
-    read::{Reader, guess},
+    read::Reader,
     rejected::{Problem, quoted},
     retry_on,
     warning::warnings,
@@ -80,7 +80,7 @@ fn policies(reader: &mut Reader<'_>, written: &[file::Policy], budgets: &[Budget
         let name = reader.name(&written.name);
         let at = place(&written.name);
         if let Some(line) = lines.insert(name.into(), at.line) {
-            let message = format!("the policy `{name}` stands on line {line} already");
+            let message = format!("the policy {} stands on line {line} already", quoted(name));
             reader.refuse(at, message);
         }
         let tenant = pattern(reader, "match.tenant", written.matching.tenant.as_ref());
@@ -122,8 +122,9 @@ fn reachable(
         }
         if let Some(first) = earlier.iter().find(|earlier| earlier.covers(policy)) {
             let message = format!(
-                "policy `{}` is unreachable: `{}` above it matches all that it matches",
-                policy.name, first.name
+                "policy {} is unreachable: {} above it matches all that it matches",
+                quoted(&policy.name),
+                quoted(&first.name)
             );
             reader.refuse(place(&written.name), message);
         }
@@ -131,7 +132,7 @@ fn reachable(
     }
     let (Some(last), Some(true)) = (policies.last(), patterns_sound.last()) else { return };
     if !(last.tenant.is_everything() && last.operation.is_everything()) {
-        let message = format!("the last policy, `{}`, must match everything", last.name);
+        let message = format!("the last policy, {}, must match everything", quoted(&last.name));
         if let Some(written) = written.get(policies.len().saturating_sub(1)) {
             reader.refuse(place(&written.name), message);
         }
@@ -223,13 +224,13 @@ fn payers(
         let Some(name) = reader.text("budgets", written) else { continue };
         match ids.get(name) {
             Some(id) if paying.contains(id) => {
-                let message = format!("the policy names the budget `{name}` a second time");
+                let message = format!("the policy names the budget {} a second time", quoted(name));
                 reader.refuse(place(written), message);
             }
             Some(id) => paying.push(*id),
             None => {
                 let known: Vec<&str> = budgets.iter().map(|budget| &*budget.name).collect();
-                let guess = guess(name, &known);
+                let guess = reader.guess(name, &known);
                 let message = format!("no budget is called {}{guess}", quoted(name));
                 reader.refuse(place(written), message);
             }

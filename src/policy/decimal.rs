@@ -33,8 +33,8 @@ pub(super) fn thousandths(text: &str) -> Option<Thousandths> {
     if !after.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let padded = after.bytes().chain([b'0'; PLACES]).take(PLACES);
-    let value = padded.fold(Some(before), |number, digit| push(number?, digit))?;
+    let mut padded = after.bytes().chain([b'0'; PLACES]).take(PLACES);
+    let value = padded.try_fold(before, push)?;
     Some(Thousandths { value, cut: after.len() > PLACES })
 }
 

@@ -85,7 +85,7 @@ pub(super) struct TokenBucket {
 #[derive(Debug)]
 pub(super) enum Costs {
     Named(String),
-    Each(EachCost),
+    Each(Box<EachCost>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -189,6 +189,7 @@ impl<'de> Visitor<'de> for CostsVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, costs: A) -> Result<Costs, A::Error> {
-        EachCost::deserialize(MapAccessDeserializer::new(costs)).map(Costs::Each)
+        let each = EachCost::deserialize(MapAccessDeserializer::new(costs))?;
+        Ok(Costs::Each(Box::new(each)))
     }
 }

@@ -22,13 +22,13 @@ pub fn guarantee(budget: &Budget) -> String {
         Scope::Global => "all calls together, per process",
     };
     match &budget.limits {
-        Limits::Ratio(limits) => ratio(limits, holds),
+        Limits::Ratio(limits) => ratio(limits, holds, budget.scope),
         Limits::Throttle(limits) => throttle(limits, holds),
         Limits::TokenBucket(limits) => token_bucket(limits, holds),
     }
 }
 
-fn ratio(limits: &ratio::Limits, holds: &str) -> String {
+fn ratio(limits: &ratio::Limits, holds: &str, scope: Scope) -> String {
     let earned = match limits.percent {
         0 => None,
         percent => Some(format!(
@@ -45,8 +45,15 @@ fn ratio(limits: &ratio::Limits, holds: &str) -> String {
         return "grants nothing".to_owned();
     }
     let acquired = Gep2257(limits.interval_ms.min(VALID_FOR_MS_MAX));
+    let floors = match scope {
+        Scope::Global => "",
+        Scope::Tenant | Scope::TenantOperation | Scope::Operation if limits.floor.count == 0 => "",
+        Scope::Tenant => " Every tenant has a floor of its own.",
+        Scope::TenantOperation => " Every pair of tenant and operation has a floor of its own.",
+        Scope::Operation => " Every operation has a floor of its own.",
+    };
     format!(
-        "over any time T, retries granted by Decide and not released <= {}; {holds}. \
+        "over any time T, retries granted by Decide and not released <= {}; {holds}.{floors} \
          For acquired retries add the time that they are good for, at most {acquired}, to T. \
          It counts grants, which arrive up to max_hint + backoff.max later.",
         bound.join(" + ")

@@ -5,7 +5,7 @@ use super::{
     Pattern, decimal,
     duration::{self, Gep2257},
     nearest::nearest,
-    rejected::{Place, Problem, quoted},
+    rejected::{PROBLEMS_TOLD_MAX, Place, Problem, quoted},
     yaml::{Scalar, Value, place},
 };
 
@@ -147,6 +147,13 @@ impl<'a> Reader<'a> {
         pattern
     }
 
+    /// The end of an error about a name that is not known. Guessing takes time, so it ends with
+    /// the errors that will be told.
+    pub(super) fn guess(&self, name: &str, known: &[&str]) -> String {
+        let near = (self.problems.len() < PROBLEMS_TOLD_MAX).then(|| nearest(name, known));
+        near.flatten().map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+    }
+
     /// A number or a boolean, as it is written in the file.
     pub(super) fn literal(&self, value: &Scalar) -> Option<&'a str> {
         match value.value {
@@ -170,11 +177,6 @@ impl<'a> Reader<'a> {
         let range = from.zip(len).and_then(|(from, len)| Some(from..from.checked_add(len)?));
         range.and_then(|range| self.source.get(range)).unwrap_or_default()
     }
-}
-
-/// The end of an error about a name that is not known.
-pub(super) fn guess(name: &str, known: &[&str]) -> String {
-    nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
 fn one_of(words: &[&str]) -> String {

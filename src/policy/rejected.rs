@@ -1,12 +1,14 @@
 //! Why a policy file is refused: every problem with file, line, column and the line itself.
 use std::{error::Error, fmt, io, ops::Range};
 
-use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 
 use super::FILE_BYTES_MAX;
 
 /// Problems that are told. A file with more has one cause for most of them.
-const PROBLEMS_TOLD_MAX: usize = 100;
+pub(super) const PROBLEMS_TOLD_MAX: usize = 100;
+/// Characters of a line that are shown before a place, and after it.
+const WINDOW_CHARS: usize = 200;
 /// Characters of a value that are repeated in an error.
 const SHOWN_CHARS_MAX: usize = 60;
 
@@ -112,24 +114,43 @@ fn visible(character: char) -> impl Iterator<Item = char> {
 
 fn render(file: &str, lines: &[&str], problem: &Problem) -> String {
     let title = Level::ERROR.primary_title(problem.message.as_str());
-    let group: Group<'_> = match problem.place {
-        None => title.element(Origin::path(file)),
-        Some(place) => {
-            // Only the line itself: its neighbours may be long, and the reader has the number.
-            let line = lines.get(place.line.saturating_sub(1)).copied().unwrap_or_default();
-            let mark = AnnotationKind::Primary.span(mark(line, place));
-            let snippet = Snippet::source(line).line_start(place.line).path(file).annotation(mark);
-            title.element(snippet)
-        }
+    let Some(place) = problem.place else {
+        return Renderer::plain().render(&[title.element(Origin::path(file))]);
+    };
+    // Only the line itself: its neighbours may be long, and the reader has the number.
+    let line = lines.get(place.line.saturating_sub(1)).copied().unwrap_or_default();
+    let (shown, marked) = window(line, place);
+    let mark = AnnotationKind::Primary.span(marked);
+    let snippet = Snippet::source(shown).line_start(place.line).annotation(mark);
+    let group = if line.starts_with(shown) {
+        title.element(snippet.path(file))
+    } else {
+        // The column in what is shown is not the one in the line.
+        title
+            .element(Origin::path(file).line(place.line).char_column(place.column))
+            .element(snippet)
     };
     Renderer::plain().render(&[group])
 }
 
-/// The bytes of `line` that `place` covers.
-fn mark(line: &str, place: Place) -> Range<usize> {
-    let byte_at = |chars| line.char_indices().nth(chars).map_or(line.len(), |(byte, _)| byte);
+/// The part of `line` around `place`, and the bytes of it that `place` covers.
+fn window(line: &str, place: Place) -> (&str, Range<usize>) {
     let from = place.column.saturating_sub(1);
-    byte_at(from)..byte_at(from.saturating_add(place.width.max(1)))
+    let window_start = from.saturating_sub(WINDOW_CHARS);
+    let rest = after(line, window_start);
+    let (shown, _) = rest.split_at(rest.len() - after(rest, 2 * WINDOW_CHARS).len());
+    let byte_at = |chars: usize| shown.len() - after(shown, chars).len();
+    let start = from - window_start;
+    (shown, byte_at(start)..byte_at(start.saturating_add(place.width.max(1))))
+}
+
+/// `text` without its first characters.
+fn after(text: &str, chars: usize) -> &str {
+    let mut rest = text.chars();
+    if 0 < chars {
+        rest.nth(chars - 1);
+    }
+    rest.as_str()
 }
 
 #[cfg(test)]
@@ -151,6 +172,14 @@ error: `0` is too small
 2 | max_attempts: 0
   |               ^";
         assert_eq!(rejected.to_string(), expected);
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_value() {
+        let source = format!("{}é!{}", "x".repeat(5_000), "y".repeat(1_000_000));
+        let report = Rejected::new("p.yaml", &source, [at(1, 5_002, 1, "odd")]).to_string();
+        assert!(report.contains("--> p.yaml:1:5002"), "{report}");
+        assert!(report.contains("xé!y") && report.len() < 1_500, "{report}");
     }
 
     #[test]

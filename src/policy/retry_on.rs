@@ -1,7 +1,7 @@
 //! Checks the lists of failures of a policy: what may be repeated, and what proves a refusal.
 use super::{
     decimal, file,
-    read::{Reader, guess},
+    read::Reader,
     rejected::quoted,
     yaml::{Scalar, Value, place},
 };
@@ -90,7 +90,7 @@ fn grpc(reader: &mut Reader<'_>, item: &Scalar) -> Option<GrpcCode> {
     let code = GrpcCode::ALL.into_iter().find(is_meant);
     if code.is_none() {
         let near = match &item.value {
-            Value::Text(name) => guess(name, &GrpcCode::ALL.map(GrpcCode::name)),
+            Value::Text(name) => reader.guess(name, &GrpcCode::ALL.map(GrpcCode::name)),
             Value::Literal => String::new(),
         };
         let shown = reader.shown(item);
@@ -116,7 +116,7 @@ fn category(reader: &mut Reader<'_>, item: &Scalar) -> Option<Category> {
             None => format!(
                 "no failure category is called {}{}",
                 quoted(name),
-                guess(name, &Category::ALL.map(Category::name))
+                reader.guess(name, &Category::ALL.map(Category::name))
             ),
         };
         reader.refuse(place(item), message);

@@ -17,8 +17,9 @@ use super::{
 
 /// Lists in mappings in lists: the policy file needs six.
 const DEPTH_MAX: usize = 16;
-/// Values, lists and mappings of one file. 1000 policies of every key need 60 000.
-const NODES_MAX: usize = 200_000;
+/// Values, lists and mappings of one file. 1000 policies with every key need 60 000, and 1000
+/// budgets 20 000.
+const NODES_MAX: usize = 100_000;
 /// Anchors, and aliases to them.
 const ALIASES_MAX: usize = 1_000;
 /// Values that aliases may stand for, so that aliases of aliases do not blow up.
@@ -69,7 +70,8 @@ fn options() -> Options {
         budget: serde_saphyr::budget! {
             max_depth: DEPTH_MAX,
             max_nodes: NODES_MAX,
-            max_documents: 1,
+            // The second is refused, in words that say why.
+            max_documents: 2,
             max_aliases: ALIASES_MAX,
             max_anchors: ALIASES_MAX,
         },
@@ -158,6 +160,10 @@ fn message(error: &Error) -> String {
             "merge keys are not read: write the keys out".to_owned()
         }
         Error::MultipleDocuments { .. } => "a policy file holds one document".to_owned(),
+        Error::UnknownAnchor { .. } => "this alias names no anchor above it".to_owned(),
+        Error::RecursiveReferencesRequireWeakTypes { .. } => {
+            "an alias within its own anchor has no end".to_owned()
+        }
         Error::Eof { .. } => "the policy file is empty".to_owned(),
         Error::SerdeInvalidType { unexpected, .. } if unexpected == "unit value" => NULL.to_owned(),
         Error::SerdeInvalidType { unexpected, expected, .. } => {
