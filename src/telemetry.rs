@@ -16,7 +16,11 @@ pub const DEFAULT_FILTER: &str = "info";
 /// If `filter` cannot be read, or logging was started before.
 pub fn init(filter: &str) -> Result<(), TelemetryError> {
     let form = if io::stderr().is_terminal() { Form::Human } else { Form::Json };
-    subscriber(filter, form, io::stderr)?.try_init().map_err(|_| TelemetryError::AlreadyStarted)
+    let subscriber = subscriber(filter, form, io::stderr)?;
+    subscriber.try_init().map_err(|_| TelemetryError::AlreadyStarted)?;
+    // A panic is an event like any other: one line, in the form of the others.
+    panic::set_hook(Box::new(|panic| tracing::error!(%panic, "panicked")));
+    Ok(())
 }
 
 /// Why logging could not start.
@@ -63,7 +67,8 @@ fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
     let bad = |cause: String| TelemetryError::BadFilter { filter: filter.to_owned(), cause };
     for directive in filter.split(',').map(str::trim) {
         // A lone word would be taken for a target: `ifno` would switch the log off.
-        if !directive.contains(['=', '[']) && directive.parse::<LevelFilter>().is_err() {
+        let is_level = !directive.is_empty() && directive.parse::<LevelFilter>().is_ok();
+        if !is_level && !directive.contains(['=', '[']) {
             return Err(bad(format!("`{directive}` is no level")));
         }
     }

@@ -1,0 +1,134 @@
+//! What becomes of one connection.
+use std::time::Duration;
+
+use retryd::server::Limits;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::{Instant, timeout},
+};
+use tonic::Code;
+use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+
+use crate::support::{Client, Running, SOON, eventually, ms, small};
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Sends `bytes`; returns what comes back until the server closes, and when that was.
+async fn until_closed(mut socket: TcpStream, bytes: &[u8]) -> (Vec<u8>, Duration) {
+    let since = Instant::now();
+    socket.write_all(bytes).await.unwrap();
+    let mut back = Vec::new();
+    // A reset is a close, too.
+    timeout(SOON, socket.read_to_end(&mut back)).await.expect("it is closed").ok();
+    (back, since.elapsed())
+}
+
+#[tokio::test]
+async fn a_handshake_has_a_time_limit() {
+    let running = Running::with(small()).await;
+    for silence in [&b""[..], b"P", &PREFACE[..23], PREFACE] {
+        let (_, closed_after) = until_closed(running.tcp().await, silence).await;
+        assert!(ms(190) <= closed_after && closed_after < ms(2000), "{closed_after:?}");
+    }
+    assert_eq!(running.counts().refused_handshake.get(), 4);
+    eventually("all closed", || running.counts().open.get() == 0).await;
+}
+
+#[tokio::test]
+async fn what_is_not_http2_is_closed_at_once() {
+    let patient = Limits { handshake_max: SOON * 10, ..small() };
+    let running = Running::with(patient).await;
+    let garbage = [0xa5; 100_000];
+    let long_line = [b"GET /", &[b'a'; 50_000][..]].concat();
+    for bytes in [&b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"[..], b"\x16\x03\x01", &garbage, &long_line]
+    {
+        let (back, _) = until_closed(running.tcp().await, bytes).await;
+        // No answer, but perhaps the server's own SETTINGS.
+        assert!(!back.starts_with(b"HTTP/1"), "{back:?}");
+        assert!(back.len() < 100, "{back:?}");
+    }
+    assert_eq!(running.counts().refused_handshake.get(), 4);
+    assert_eq!(running.client().await.call("Echo", &[], b"").await.code(), Code::Ok);
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_closed_and_the_others_go_on() {
+    let patient = Limits { handshake_max: SOON * 10, connections_max: 3, ..small() };
+    let running = Running::with(patient).await;
+    let client = running.client().await;
+    let silent = (running.tcp().await, running.tcp().await);
+    eventually("three open", || running.counts().open.get() == 3).await;
+
+    for _ in 0..20 {
+        let (back, _) = until_closed(running.tcp().await, b"").await;
+        assert_eq!(back, b"");
+        assert_eq!(client.call("Echo", &[], b"").await.code(), Code::Ok);
+    }
+    assert_eq!(running.counts().refused_full.get(), 20);
+    // The port for probes has its own places.
+    let probe = Client::over(TcpStream::connect(running.probe).await.unwrap()).await;
+    drop(probe);
+
+    drop(silent);
+    eventually("places free", || running.counts().open.get() == 1).await;
+    assert_eq!(running.client().await.call("Echo", &[], b"").await.code(), Code::Ok);
+}
+
+#[tokio::test]
+async fn an_old_connection_says_goodbye_and_no_call_fails() {
+    let running = Running::with(Limits { age_max: ms(200), ..small() }).await;
+    let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{}", running.at));
+    let mut health = HealthClient::new(endpoint.unwrap().connect_lazy());
+    let mut calls = 0;
+    while running.counts().accepted.get() < 5 {
+        health.check(HealthCheckRequest::default()).await.expect("no call fails");
+        calls += 1;
+    }
+    assert!(20 < calls, "{calls}");
+
+    // A call that is in flight when the age is reached is finished.
+    let client = running.client().await;
+    assert_eq!(client.call("Slow", &[], b"").await.code(), Code::Ok);
+    let ended = timeout(SOON, client.connection).await.expect("it is closed").unwrap();
+    assert!(ended.is_ok(), "{ended:?}");
+    assert_eq!(running.counts().cut.get(), 0);
+}
+
+#[tokio::test]
+async fn a_stream_on_an_old_connection_gets_its_grace_and_then_an_ending() {
+    let limits = Limits { age_max: ms(50), age_grace: ms(300), ..small() };
+    let running = Running::with(limits).await;
+    let client = running.client().await;
+    let since = Instant::now();
+    let answer = client.call("Open", &[], b"").await;
+    assert!(ms(300) < since.elapsed());
+    assert_eq!(answer.code(), Code::Unavailable);
+    assert_eq!(answer.ending["grpc-retry-pushback-ms"], "-1");
+}
+
+#[tokio::test]
+async fn an_old_connection_whose_client_does_nothing_is_cut() {
+    let limits = Limits { age_max: ms(50), age_grace: ms(100), ..small() };
+    let running = Running::with(limits).await;
+    let mut silent = running.tcp().await;
+    silent.write_all(PREFACE).await.unwrap();
+    silent.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
+    eventually("cut", || running.counts().cut.get() == 1).await;
+}
+
+#[tokio::test]
+async fn a_client_that_gives_no_sign_of_life_is_closed() {
+    let limits = Limits { keepalive_interval: ms(100), keepalive_timeout: ms(100), ..small() };
+    let running = Running::with(limits).await;
+    let mut silent = running.tcp().await;
+    silent.write_all(PREFACE).await.unwrap();
+    silent.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
+    eventually("open", || running.counts().open.get() == 1).await;
+    eventually("closed", || running.counts().open.get() == 0).await;
+
+    let lively = running.client().await;
+    tokio::time::sleep(ms(500)).await;
+    assert_eq!(lively.call("Echo", &[], b"").await.code(), Code::Ok);
+    assert_eq!(running.counts().accepted.get(), 2);
+}

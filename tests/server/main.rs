@@ -1,0 +1,14 @@
+//! The server, shown over real sockets: every limit, every ending, every phase of a drain.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+mod admin;
+mod calls;
+mod connections;
+mod drain;
+mod listen;
+mod support;
