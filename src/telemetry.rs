@@ -1,5 +1,8 @@
 //! Logs: to stderr, one line an event, never one per decision.
-use std::io::{self, IsTerminal as _};
+use std::{
+    io::{self, IsTerminal as _},
+    panic,
+};
 
 use tracing::Subscriber;
 use tracing_subscriber::{

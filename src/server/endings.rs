@@ -47,9 +47,9 @@ pub(super) fn is_too_large(headers: &HeaderMap) -> bool {
 pub(super) fn is_not_protobuf(headers: &HeaderMap) -> bool {
     let invalid = headers.get(STATUS).is_some_and(|code| code.as_bytes() == b"3");
     let status = if invalid { Status::from_header_map(headers) } else { None };
-    status.and_then(|status| status.get_details_error_info()).is_some_and(|info| {
-        info.domain == DOMAIN && info.reason == Refused::NotProtobuf.reason()
-    })
+    status
+        .and_then(|status| status.get_details_error_info())
+        .is_some_and(|info| info.domain == DOMAIN && info.reason == Refused::NotProtobuf.reason())
 }
 
 pub(super) fn too_large(headers: &HeaderMap) -> Status {

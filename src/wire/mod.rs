@@ -17,6 +17,7 @@ pub mod refusal;
     unreachable_pub,
     unused_qualifications,
     clippy::all,
+    clippy::allow_attributes_without_reason,
     clippy::cast_possible_truncation,
     reason = "generated code"
 )]

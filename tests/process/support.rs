@@ -148,7 +148,6 @@ pub(crate) struct Ending {
     pub(crate) reason: Option<String>,
     pub(crate) fields: Vec<String>,
     pub(crate) body: Vec<u8>,
-    pub(crate) pushback: Option<String>,
 }
 
 pub(crate) async fn connection(at: SocketAddr) -> SendRequest<Bytes> {
@@ -203,8 +202,5 @@ fn ending(http: u16, headers: &HeaderMap, body: Vec<u8>) -> Ending {
         reason: info.map(|info| info.reason.clone()),
         fields: violations.iter().map(|violation| violation.field.clone()).collect(),
         body,
-        pushback: headers
-            .get("grpc-retry-pushback-ms")
-            .map(|value| value.to_str().unwrap().to_owned()),
     }
 }
