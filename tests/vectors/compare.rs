@@ -1,0 +1,128 @@
+//! What a decision must hold: what the case names, and what holds for every decision.
+use retryd::wire::pb;
+use serde_json::Value;
+use tonic_types::StatusExt as _;
+
+use crate::format::{Error, Object};
+
+/// Everything in which `decision` differs from `expect`, and from what always holds.
+pub(crate) fn decision_differs(
+    decision: &pb::Decision,
+    expect: Option<&Object>,
+    explain: bool,
+    revision: &str,
+) -> Vec<String> {
+    let json = serde_json::to_value(decision).expect("a decision is proto-JSON");
+    let mut differs = expect.map_or_else(Vec::new, |expect| subset_differs(expect, &json));
+    let broken = always(decision, explain, revision).into_iter().filter(|(_, holds)| !holds);
+    differs.extend(broken.map(|(law, _)| format!("broken: {law}; got {json}")));
+    differs
+}
+
+/// What holds for every decision.
+fn always(decision: &pb::Decision, explain: bool, revision: &str) -> Vec<(&'static str, bool)> {
+    let retries = decision.verdict() == pb::Verdict::Retry;
+    let retryable = decision.reason() == pb::Reason::Retryable;
+    let waits = decision.delay.as_ref().is_some_and(|delay| {
+        0 <= delay.seconds
+            && delay.nanos % 1_000_000 == 0
+            && 0 < delay.seconds + i64::from(delay.nanos)
+    });
+    let objections = decision.steps.iter().filter(|step| step.objected).count();
+    let last = decision.steps.last();
+    vec![
+        ("the verdict is one of the two", decision.verdict() != pb::Verdict::Unspecified),
+        ("the reason is told", decision.reason() != pb::Reason::Unspecified),
+        ("RETRY and RETRYABLE come together", retries == retryable),
+        ("RETRY has a delay of whole milliseconds, at least one", !retries || waits),
+        ("only RETRY has a delay", retries == decision.delay.is_some()),
+        (
+            "only RETRY has a source of the delay",
+            retries == (decision.delay_source() != pb::DelaySource::Unspecified),
+        ),
+        ("the class is told", decision.failure_class() != pb::FailureClass::Unspecified),
+        ("the policy is told", !decision.policy.is_empty()),
+        ("the revision is the file's", decision.policy_revision == revision),
+        ("nothing is shadow or degraded", !decision.shadow && !decision.degraded),
+        ("detail comes with explain", explain != decision.detail.is_empty()),
+        ("steps come with explain", explain != decision.steps.is_empty()),
+        ("every step saw something", decision.steps.iter().all(|step| !step.saw.is_empty())),
+        ("the last step is the reason", last.is_none_or(|step| step.rule == decision.reason)),
+        (
+            "only the last step of a refusal objected",
+            last.is_none_or(|step| step.objected != retries && objections == usize::from(!retries)),
+        ),
+    ]
+}
+
+/// Everything that `expect` names and `got` does not hold.
+pub(crate) fn subset_differs(expect: &Object, got: &Value) -> Vec<String> {
+    let mut differs = Vec::new();
+    for (key, wanted) in expect {
+        compare(key, wanted, got.get(key), &mut differs);
+    }
+    differs
+}
+
+fn compare(path: &str, wanted: &Value, got: Option<&Value>, differs: &mut Vec<String>) {
+    match (wanted, got) {
+        (Value::Object(wanted), Some(Value::Object(got))) => {
+            for (key, wanted) in wanted {
+                compare(&format!("{path}.{key}"), wanted, got.get(key), differs);
+            }
+        }
+        (Value::Array(wanted), Some(Value::Array(got))) if wanted.len() == got.len() => {
+            for (place, (wanted, got)) in wanted.iter().zip(got).enumerate() {
+                compare(&format!("{path}[{place}]"), wanted, Some(got), differs);
+            }
+        }
+        // Proto-JSON leaves out what has its default value.
+        (wanted, None) if is_default(wanted) => {}
+        (wanted, Some(got)) if wanted == got => {}
+        (wanted, None) => differs.push(format!("{path}: absent, expected {wanted}")),
+        (wanted, Some(got)) => differs.push(format!("{path}: {got}, expected {wanted}")),
+    }
+}
+
+fn is_default(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+/// Everything in which `status` differs from the refusal that `error` names.
+pub(crate) fn refusal_differs(status: &tonic::Status, error: &Error) -> Vec<String> {
+    let details = status.get_error_details();
+    let code = match status.code() {
+        tonic::Code::InvalidArgument => "INVALID_ARGUMENT".to_owned(),
+        other => format!("{other:?}"),
+    };
+    let (domain, reason) = details
+        .error_info()
+        .map_or(("", ""), |info| (info.domain.as_str(), info.reason.as_str()));
+    let found = details.bad_request().map_or(&[][..], |bad| &bad.field_violations);
+    let mut paths: Vec<_> = found.iter().map(|violation| violation.field.as_str()).collect();
+    paths.sort_unstable();
+    let mut wanted: Vec<_> = error.violations.iter().map(String::as_str).collect();
+    wanted.sort_unstable();
+
+    let mut differs = Vec::new();
+    let mut check = |what: &str, got: String, wanted: String| {
+        if got != wanted {
+            differs.push(format!("{what} {got}, expected {wanted}"));
+        }
+    };
+    check("code", code, error.code.clone());
+    check("domain", domain.to_owned(), "retryd".to_owned());
+    check("reason", reason.to_owned(), error.reason.clone());
+    check("violations", format!("{paths:?}"), format!("{wanted:?}"));
+    let texts = found.iter().map(|violation| violation.description.as_str());
+    if texts.chain([status.message()]).any(|text| text.contains(char::is_control)) {
+        differs.push("a control character of the question came back".to_owned());
+    }
+    differs
+}
