@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use retryd::admin::metrics::Metrics;
 use retryd::budget::Memory;
 use retryd::clock::{Clock, Dice};
 use retryd::decider::Decider;
@@ -16,22 +17,24 @@ use retryd::service::Retryd;
 use retryd::wire::pb;
 use retryd::wire::pb::budget_service_client::BudgetServiceClient;
 use retryd::wire::pb::retry_service_client::RetryServiceClient;
+use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::format::Vectors;
 
 /// Answers questions and takes reports.
 pub(crate) enum Subject {
-    InProcess(Box<Retryd>),
+    InProcess(Retryd<Memory>),
     Remote(RetryServiceClient<Channel>, BudgetServiceClient<Channel>),
 }
 
 impl Subject {
     /// A retryd of its own, with full budgets.
     pub(crate) fn in_process(policies: Arc<Policies>, clock: Clock, dice: Dice) -> Subject {
-        let store = Memory::new(&policies);
-        let decider = Decider::new(policies, store, clock, dice, Arc::default());
-        Subject::InProcess(Box::new(Retryd::new(decider)))
+        let store = Memory::new(policies.budgets());
+        let metrics = Arc::<Metrics>::default();
+        let decider = Decider::new(policies, store, clock, dice, Arc::clone(&metrics));
+        Subject::InProcess(Retryd::new(Arc::new(decider), metrics, CancellationToken::new()))
     }
 
     pub(crate) async fn decide(
@@ -39,7 +42,7 @@ impl Subject {
         context: pb::RetryContext,
     ) -> Result<pb::Decision, tonic::Status> {
         match self {
-            Subject::InProcess(retryd) => retryd.decide(context),
+            Subject::InProcess(retryd) => Ok(retryd.decide(&context)?),
             Subject::Remote(retries, _) => Ok(retries.decide(context).await?.into_inner()),
         }
     }
@@ -50,7 +53,7 @@ impl Subject {
         report: pb::ReportUsageRequest,
     ) -> Result<pb::UsageResult, tonic::Status> {
         let mut response = match self {
-            Subject::InProcess(retryd) => retryd.report_usage(report)?,
+            Subject::InProcess(retryd) => retryd.report_usage(&report)?,
             Subject::Remote(_, budgets) => budgets.report_usage(report).await?.into_inner(),
         };
         assert_eq!(response.results.len(), 1, "one entry, one result");
