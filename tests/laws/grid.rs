@@ -206,8 +206,9 @@ const DRAWS: [(Jitter, u32); 7] = [
 /// proven unprocessed or not, and the one that is retryable only with a hint.
 fn subjects(draws: &[(Jitter, u32)]) -> Vec<Subject> {
     let exhausted = Failure::Grpc(GrpcCode::ResourceExhausted);
-    let defaults = Policy::default().hint_ms_max(1_000);
-    // Its longest hint is shorter than its longest backoff.
+    // The longest hint is longer than the longest backoff, which is reached.
+    let defaults = Policy::default().backoff_ms_max(150).hint_ms_max(1_000);
+    // Here it is shorter.
     let hasty = Policy { refusal_grpc: &[], refusal_http: &[400], ..defaults }
         .min_attempt_budget_ms(0)
         .hint_ms_max(60);
@@ -241,6 +242,11 @@ pub(crate) fn http(status: u16) -> Failure {
 impl Policy {
     pub(crate) fn jitter(mut self, jitter: Jitter) -> Policy {
         self.rules.backoff = Backoff { jitter, ..self.rules.backoff };
+        self
+    }
+
+    fn backoff_ms_max(mut self, max_ms: u64) -> Policy {
+        self.rules.backoff = Backoff { max_ms, ..self.rules.backoff };
         self
     }
 
