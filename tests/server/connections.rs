@@ -1,5 +1,5 @@
 //! What becomes of one connection.
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use retryd::server::Limits;
 use tokio::{
@@ -8,7 +8,6 @@ use tokio::{
     time::{Instant, timeout},
 };
 use tonic::Code;
-use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
 use crate::support::{Client, Running, SOON, eventually, ms, small};
 
@@ -78,13 +77,28 @@ async fn one_connection_too_many_is_closed_and_the_others_go_on() {
 #[tokio::test]
 async fn an_old_connection_says_goodbye_and_no_call_fails() {
     let running = Running::with(Limits { age_max: ms(200), ..small() }).await;
-    let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{}", running.at));
-    let mut health = HealthClient::new(endpoint.unwrap().connect_lazy());
+    let mut client = running.client().await;
     let mut calls = 0;
     while running.counts().accepted.get() < 5 {
-        health.check(HealthCheckRequest::default()).await.expect("no call fails");
-        calls += 1;
+        let answer = match client.try_open("Echo", &[], Some(b"")).await {
+            Ok(sent) => sent.answer().await,
+            Err(not_sent) => Err(not_sent),
+        };
+        match answer {
+            Ok(answer) => {
+                assert_eq!(answer.code(), Code::Ok);
+                calls += 1;
+            }
+            // Follows GOAWAY: what a connection did not take goes to the next one.
+            Err(error) => {
+                let is_farewell =
+                    error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
+                assert!(is_farewell, "{error}");
+                client = running.client().await;
+            }
+        }
     }
+    assert_eq!(running.echoes.load(Ordering::SeqCst), calls, "each processed once, and answered");
     assert!(20 < calls, "{calls}");
 
     // A call that is in flight when the age is reached is finished.

@@ -1,21 +1,22 @@
 //! How the process ends.
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use retryd::server::{Ended, LIVENESS, Limits, READINESS};
 use tokio::{
     io::AsyncWriteExt as _,
     time::{Instant, sleep, timeout},
 };
-use tonic::{Code, transport::Endpoint};
+use tonic::{Code, Streaming, transport::Endpoint};
 use tonic_health::pb::{
-    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+    HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus,
+    health_client::HealthClient,
 };
 
 use crate::support::{Running, SOON, ms, small};
 
 type Health = HealthClient<tonic::transport::Channel>;
 
-async fn health(at: std::net::SocketAddr) -> Health {
+async fn health(at: SocketAddr) -> Health {
     let endpoint = Endpoint::from_shared(format!("http://{at}")).unwrap();
     HealthClient::new(endpoint.connect().await.unwrap())
 }
@@ -66,21 +67,35 @@ async fn liveness_is_served_until_the_end() {
     drop(stuck);
 }
 
+async fn watch(at: SocketAddr) -> Streaming<HealthCheckResponse> {
+    let watch = health(at).await.watch(HealthCheckRequest::default()).await;
+    let mut watch = watch.unwrap().into_inner();
+    assert_eq!(next(&mut watch).await, Ok(Some(ServingStatus::Serving)));
+    watch
+}
+
+async fn next(watch: &mut Streaming<HealthCheckResponse>) -> Result<Option<ServingStatus>, Code> {
+    let message = timeout(SOON, watch.message()).await.expect("a message or an end");
+    message.map(|is| is.map(|is| is.status())).map_err(|status| status.code())
+}
+
 #[tokio::test]
 async fn a_watch_sees_not_serving_and_ends() {
-    for port in ["calls", "probe"] {
-        let running = Running::with(small()).await;
-        let at = if port == "calls" { running.at } else { running.probe };
-        let mut watch =
-            health(at).await.watch(HealthCheckRequest::default()).await.unwrap().into_inner();
-        assert_eq!(watch.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
-        running.drain.begin();
-        let next = watch.message().await.unwrap().unwrap();
-        assert_eq!(next.status(), ServingStatus::NotServing);
-        let ending = timeout(SOON, watch.message()).await.expect("it ends");
-        assert!(matches!(ending, Ok(None)) || ending.is_err(), "{ending:?}");
-        assert_eq!(running.ended().await, Ended::Drained);
+    let running = Running::with(small()).await;
+    let stay = running.client().await.open("Flood", &[], Some(b"")).await;
+    let (mut main, mut probe) = (watch(running.at).await, watch(running.probe).await);
+    running.drain.begin();
+    for watch in [&mut main, &mut probe] {
+        assert_eq!(next(watch).await, Ok(Some(ServingStatus::NotServing)));
     }
+    // With the GOAWAY: by the name that goes, or by the connection that does.
+    let ending = next(&mut main).await;
+    assert!(matches!(ending, Ok(None) | Err(Code::Unavailable)), "{ending:?}");
+    // This port says no goodbye before the end: only the name goes.
+    assert_eq!(next(&mut probe).await, Ok(None));
+    assert!(!running.task.is_finished());
+    drop(stay);
+    assert_eq!(running.ended().await, Ended::Drained);
 }
 
 #[tokio::test]

@@ -4,7 +4,10 @@ use std::{
     future::Future,
     net::SocketAddr,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -47,6 +50,8 @@ pub(crate) struct Running {
     pub(crate) drain: Drain,
     pub(crate) health: Health,
     pub(crate) metrics: Arc<Metrics>,
+    /// Calls of `Echo` that were processed.
+    pub(crate) echoes: Arc<AtomicU64>,
     pub(crate) task: JoinHandle<Ended>,
 }
 
@@ -60,11 +65,13 @@ impl Running {
         let health = Health::new().await;
         let metrics = Arc::new(Metrics::new());
         let drain = Drain::new();
+        let echoes = Arc::new(AtomicU64::new(0));
+        let hand = Hand { health: health.service(), echoes: Arc::clone(&echoes) };
         let (at, probe_at) = (address(&bound), address(&probe));
         let server = Server {
             listeners: vec![bound],
             probe: Some(probe),
-            routes: Routes::new(health.service()).add_service(Hand(health.service())),
+            routes: Routes::new(health.service()).add_service(hand),
             limits,
             health: health.clone(),
             metrics: Arc::clone(&metrics),
@@ -72,7 +79,7 @@ impl Running {
         };
         let task = tokio::spawn(server.run(drain.clone()));
         health.ready().await;
-        Running { at, probe: probe_at, drain, health, metrics, task }
+        Running { at, probe: probe_at, drain, health, metrics, echoes, task }
     }
 
     pub(crate) fn counts(&self) -> &ConnectionCounts {
@@ -145,6 +152,16 @@ impl Client {
         headers: &[(&str, &str)],
         message: Option<&[u8]>,
     ) -> Open {
+        self.try_open(method, headers, message).await.expect("an open connection")
+    }
+
+    /// The same; an error if the connection takes no new calls, and then nothing was sent.
+    pub(crate) async fn try_open(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        message: Option<&[u8]>,
+    ) -> Result<Open, h2::Error> {
         let path = format!("http://retryd/retryd.v1.Hand/{method}");
         let mut request =
             Request::post(path).header("te", "trailers").header("content-type", "application/grpc");
@@ -154,12 +171,12 @@ impl Client {
                 value.parse().unwrap(),
             );
         }
-        let mut send = self.send.clone().ready().await.unwrap();
-        let (response, mut body) = send.send_request(request.body(()).unwrap(), false).unwrap();
+        let mut send = self.send.clone().ready().await?;
+        let (response, mut body) = send.send_request(request.body(()).unwrap(), false)?;
         if let Some(message) = message {
-            body.send_data(framed(0, message), true).unwrap();
+            body.send_data(framed(0, message), true)?;
         }
-        Open { response, body }
+        Ok(Open { response, body })
     }
 }
 
@@ -208,7 +225,10 @@ impl Answer {
 
 /// A service with a method for each case.
 #[derive(Clone)]
-struct Hand(HealthServer<HealthService>);
+struct Hand {
+    health: HealthServer<HealthService>,
+    echoes: Arc<AtomicU64>,
+}
 
 impl NamedService for Hand {
     const NAME: &'static str = "retryd.v1.Hand";
@@ -224,55 +244,55 @@ impl tower::Service<Request<Body>> for Hand {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let health = self.0.clone();
-        Box::pin(async move { Ok(answer(health, request).await) })
+        let hand = self.clone();
+        Box::pin(async move { Ok(hand.answer(request).await) })
     }
 }
 
-async fn answer(
-    mut health: HealthServer<HealthService>,
-    mut request: Request<Body>,
-) -> Response<Body> {
-    let method = request.uri().path().rsplit('/').next().unwrap().to_owned();
-    match method.as_str() {
-        // tonic's own way of reading a message, under a path of retryd.
-        "Check" | "Watch" => {
-            *request.uri_mut() = format!("/grpc.health.v1.Health/{method}").parse().unwrap();
-            tower::Service::call(&mut health, request).await.unwrap()
+impl Hand {
+    async fn answer(mut self, mut request: Request<Body>) -> Response<Body> {
+        let method = request.uri().path().rsplit('/').next().unwrap().to_owned();
+        match method.as_str() {
+            // tonic's own way of reading a message, under a path of retryd.
+            "Check" | "Watch" => {
+                *request.uri_mut() = format!("/grpc.health.v1.Health/{method}").parse().unwrap();
+                tower::Service::call(&mut self.health, request).await.unwrap()
+            }
+            "Echo" => {
+                self.echoes.fetch_add(1, Ordering::SeqCst);
+                let info = *request.extensions().get::<ConnectInfo>().expect("a peer");
+                let deadline = request.extensions().get::<Deadline>().copied();
+                let now = Clock::system().now();
+                let left = deadline.map(|deadline| deadline.remaining(now));
+                let bytes = request.into_body().collect().await.unwrap().to_bytes();
+                let mut response = streamed(tokio_stream::iter([
+                    Ok(Frame::data(bytes)),
+                    Ok(Frame::trailers(HeaderMap::from_iter([(
+                        "grpc-status".parse().unwrap(),
+                        "0".parse().unwrap(),
+                    )]))),
+                ]));
+                response.headers_mut().insert("x-peer", format!("{info:?}").parse().unwrap());
+                response.headers_mut().insert("x-left", format!("{left:?}").parse().unwrap());
+                response
+            }
+            "Slow" => {
+                tokio::time::sleep(SLOW).await;
+                Status::ok("").into_http()
+            }
+            "Stuck" => std::future::pending().await,
+            "Panic" => panic!("a bug"),
+            "PanicLater" => streamed(Bug),
+            "Open" => streamed(tokio_stream::StreamExt::chain(
+                tokio_stream::iter([Ok(Frame::data(Bytes::from_static(b"first")))]),
+                tokio_stream::pending(),
+            )),
+            // Ready for ever: only the client's window ends it.
+            "Flood" => streamed(tokio_stream::iter(std::iter::repeat_with(|| {
+                Ok(Frame::data(Bytes::from(vec![0; 8192])))
+            }))),
+            other => panic!("no method {other}"),
         }
-        "Echo" => {
-            let info = *request.extensions().get::<ConnectInfo>().expect("a peer");
-            let deadline = request.extensions().get::<Deadline>().copied();
-            let now = Clock::system().now();
-            let left = deadline.map(|deadline| deadline.remaining(now));
-            let bytes = request.into_body().collect().await.unwrap().to_bytes();
-            let mut response = streamed(tokio_stream::iter([
-                Ok(Frame::data(bytes)),
-                Ok(Frame::trailers(HeaderMap::from_iter([(
-                    "grpc-status".parse().unwrap(),
-                    "0".parse().unwrap(),
-                )]))),
-            ]));
-            response.headers_mut().insert("x-peer", format!("{info:?}").parse().unwrap());
-            response.headers_mut().insert("x-left", format!("{left:?}").parse().unwrap());
-            response
-        }
-        "Slow" => {
-            tokio::time::sleep(SLOW).await;
-            Status::ok("").into_http()
-        }
-        "Stuck" => std::future::pending().await,
-        "Panic" => panic!("a bug"),
-        "PanicLater" => streamed(Bug),
-        "Open" => streamed(tokio_stream::StreamExt::chain(
-            tokio_stream::iter([Ok(Frame::data(Bytes::from_static(b"first")))]),
-            tokio_stream::pending(),
-        )),
-        // Ready for ever: only the client's window ends it.
-        "Flood" => streamed(tokio_stream::iter(std::iter::repeat_with(|| {
-            Ok(Frame::data(Bytes::from(vec![0; 8192])))
-        }))),
-        other => panic!("no method {other}"),
     }
 }
 
