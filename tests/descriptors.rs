@@ -4,7 +4,7 @@
 use std::{fs::File, sync::Arc, time::Duration};
 
 use retryd::{
-    admin::metrics::{Metrics, Port},
+    admin::{metrics::Metrics, ports::Port},
     clock::Clock,
     server::{Drain, Health, Limits, Listen, Server},
 };

@@ -7,6 +7,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use super::ports::{self, ConnectionCounts, Port};
 use crate::engine::Rule;
 
 /// The type of the text that [`Metrics::render`] writes.
@@ -71,47 +72,6 @@ impl Refused {
     }
 }
 
-/// What a listener is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Port {
-    /// Calls.
-    Calls,
-    /// Health only.
-    Probe,
-    /// People and scrapers.
-    Admin,
-}
-
-impl Port {
-    /// Every kind of listener.
-    pub const ALL: [Port; 3] = [Port::Calls, Port::Probe, Port::Admin];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Port::Calls => "calls",
-            Port::Probe => "probe",
-            Port::Admin => "admin",
-        }
-    }
-}
-
-/// The connections of one kind of listener.
-#[derive(Clone, Debug)]
-pub struct ConnectionCounts {
-    /// Open now.
-    pub open: Gauge,
-    /// Accepted, whatever became of them.
-    pub accepted: Counter,
-    /// Closed at once, since as many as allowed were open.
-    pub refused_full: Counter,
-    /// Closed since they did not speak HTTP/2, or not in time.
-    pub refused_handshake: Counter,
-    /// Cut with calls in flight or without a sign of life.
-    pub cut: Counter,
-    /// Errors of the accept loop, such as "too many open files".
-    pub accept_errors: Counter,
-}
-
 impl Metrics {
     /// All at zero.
     pub fn new() -> Metrics {
@@ -145,7 +105,7 @@ impl Metrics {
             refused: Refused::ALL.map(|refused_for| {
                 refused.get_or_create_owned(&[("reason", refused_for.reason())])
             }),
-            connections: connections(&mut registry),
+            connections: ports::register(&mut registry),
             policy,
             registry,
         }
@@ -203,30 +163,6 @@ impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics").finish_non_exhaustive()
     }
-}
-
-fn connections(registry: &mut Registry) -> [ConnectionCounts; Port::ALL.len()] {
-    let open = Family::<One, Gauge>::default();
-    registry.register("connections_open", "Connections open now", open.clone());
-    let accepted = Family::<One, Counter>::default();
-    registry.register("connections_accepted", "Connections accepted", accepted.clone());
-    let refused = Family::<Two, Counter>::default();
-    registry.register("connections_refused", "Connections refused, by cause", refused.clone());
-    let cut = Family::<One, Counter>::default();
-    registry.register("connections_cut", "Connections that had to be cut", cut.clone());
-    let errors = Family::<One, Counter>::default();
-    registry.register("accept_errors", "Errors while accepting connections", errors.clone());
-    Port::ALL.map(|port| {
-        let port = ("port", port.name());
-        ConnectionCounts {
-            open: open.get_or_create_owned(&[port]),
-            accepted: accepted.get_or_create_owned(&[port]),
-            refused_full: refused.get_or_create_owned(&[port, ("cause", "full")]),
-            refused_handshake: refused.get_or_create_owned(&[port, ("cause", "handshake")]),
-            cut: cut.get_or_create_owned(&[port]),
-            accept_errors: errors.get_or_create_owned(&[port]),
-        }
-    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The admin listener: probes and metrics over HTTP/1.1, for people and scrapers.
 pub mod metrics;
+pub mod ports;
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +24,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::server::{Acceptor, Bound, ConnectInfo, Drain, Health, Serve};
-use metrics::{Metrics, Port};
+use metrics::Metrics;
+use ports::Port;
 
 /// What the admin listener shows.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use crate::budget::Memory;
 use crate::clock::{Clock, Dice};
 use crate::decider::Decider;
 use crate::policy::Policies;
-use crate::server::{Bound, Drain, Health, Limits, Listen, Server};
+use crate::server::{Bound, Drain, Health, Limits, Listen, Server, raise_descriptor_limit};
 use crate::service::Retryd;
 use crate::{telemetry, wire};
 
@@ -69,6 +69,9 @@ impl Serve {
         let policies = super::policies(self.policy.as_deref())?;
         for warning in policies.warnings() {
             tracing::warn!(%warning, "policy file");
+        }
+        if let Err(error) = raise_descriptor_limit(self.limits().connections_max) {
+            tracing::warn!(%error, "the limit of open files stays as it is");
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(self.serve(Arc::new(policies)))

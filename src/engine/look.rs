@@ -147,9 +147,12 @@ impl fmt::Display for Coverage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Coverage::Unbudgeted => f.write_str("no budgets"),
-            Coverage::Covered(Purse { budget, available })
-            | Coverage::Exhausted(Purse { budget, available }) => {
+            Coverage::Covered(Purse { budget, available }) => {
                 write!(f, "budget {budget} has {available} retries available")
+            }
+            // Not the number: after a costly failure, a bucket with one left may refuse.
+            Coverage::Exhausted(Purse { budget, .. }) => {
+                write!(f, "budget {budget} would not grant one more retry")
             }
         }
     }

@@ -14,7 +14,7 @@ use super::{
     limits::ACCEPT_PAUSE,
     listen::{Bound, Socket},
 };
-use crate::admin::metrics::ConnectionCounts;
+use crate::admin::ports::ConnectionCounts;
 
 /// What is done with an accepted connection.
 pub(crate) trait Serve: Clone + Send + 'static {

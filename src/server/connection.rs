@@ -17,7 +17,7 @@ use super::{
     limits::{self, Limits, SETTLE},
 };
 use crate::{
-    admin::metrics::{ConnectionCounts, Metrics},
+    admin::{metrics::Metrics, ports::ConnectionCounts},
     clock::{Clock, Dice},
 };
 

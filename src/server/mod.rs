@@ -42,7 +42,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::service::Routes;
 
 use crate::{
-    admin::metrics::{Metrics, Port},
+    admin::{metrics::Metrics, ports::Port},
     clock::Clock,
 };
 

@@ -18,7 +18,10 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use retryd::{
-    admin::metrics::{ConnectionCounts, Metrics, Port},
+    admin::{
+        metrics::Metrics,
+        ports::{ConnectionCounts, Port},
+    },
     clock::Clock,
     server::{Bound, ConnectInfo, Deadline, Drain, Ended, Health, Limits, Listen, Server},
 };

@@ -259,5 +259,8 @@ fn duration(json: Value) -> pbjson_types::Duration {
         Some(number) => number.as_i64().unwrap(),
     };
     assert!(parts.keys().all(|key| key == "seconds" || key == "nanos"), "unknown key in {json}");
-    pbjson_types::Duration { seconds: part("seconds"), nanos: i32::try_from(part("nanos")).unwrap() }
+    pbjson_types::Duration {
+        seconds: part("seconds"),
+        nanos: i32::try_from(part("nanos")).unwrap(),
+    }
 }
