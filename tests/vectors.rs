@@ -149,8 +149,10 @@ struct Score {
 }
 
 impl Score {
-    fn note(&mut self, vectors: &Vectors, case: &Case, differs: Vec<String>) {
+    fn note(&mut self, vectors: &Vectors, case: &Case, mut differs: Vec<String>) {
         self.played += 1;
+        // A step that is repeated differs in the same way each time.
+        differs.dedup();
         if !differs.is_empty() {
             let lines = differs.join("\n    ");
             self.failed.push(format!("{}: {}\n    {lines}", vectors.name, case.name));

@@ -101,9 +101,8 @@ pub(crate) fn refusal_differs(status: &tonic::Status, error: &Error) -> Vec<Stri
         tonic::Code::InvalidArgument => "INVALID_ARGUMENT".to_owned(),
         other => format!("{other:?}"),
     };
-    let (domain, reason) = details
-        .error_info()
-        .map_or(("", ""), |info| (info.domain.as_str(), info.reason.as_str()));
+    let (domain, reason) =
+        details.error_info().map_or(("", ""), |info| (info.domain.as_str(), info.reason.as_str()));
     let found = details.bad_request().map_or(&[][..], |bad| &bad.field_violations);
     let mut paths: Vec<_> = found.iter().map(|violation| violation.field.as_str()).collect();
     paths.sort_unstable();

@@ -147,7 +147,7 @@ impl Vectors {
         wanted: impl Fn(&Case) -> bool,
     ) -> impl Iterator<Item = (&Case, Run<'_>)> {
         let picked = self.cases.iter().enumerate().filter(move |(_, case)| wanted(case));
-        picked.flat_map(|(place, case)| {
+        picked.flat_map(move |(place, case)| {
             let contexts = case.context.iter().chain(&case.contexts).enumerate();
             contexts.map(move |(turn, context)| {
                 (case, Run { context, tenant: format!("{}-{place}-{turn}", self.name) })
@@ -259,5 +259,8 @@ fn duration(json: Value) -> pbjson_types::Duration {
         Some(number) => number.as_i64().unwrap(),
     };
     assert!(parts.keys().all(|key| key == "seconds" || key == "nanos"), "unknown key in {json}");
-    pbjson_types::Duration { seconds: part("seconds"), nanos: i32::try_from(part("nanos")).unwrap() }
+    pbjson_types::Duration {
+        seconds: part("seconds"),
+        nanos: i32::try_from(part("nanos")).unwrap(),
+    }
 }
