@@ -18,10 +18,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("budget::throttle", &["engine", "budget::Usage"]),
     ("budget::bucket", &["engine", "budget::Usage"]),
     ("policy", &["engine", "budget"]),
-    ("wire", &["engine", "budget", "policy", "decider"]),
+    ("wire", &["engine", "budget", "decider", "admin::metrics::Refused"]),
     ("decider", &["engine", "budget", "policy", "clock", "admin::metrics"]),
     ("service", &["budget", "clock", "decider", "wire", "server", "admin::metrics"]),
-    ("server", &["admin::metrics", "admin::ports", "clock"]),
+    ("server", &["admin::metrics", "admin::ports", "clock", "wire::refusal"]),
     ("admin", &["engine", "server"]),
     ("cli", EVERYTHING),
 ];
@@ -40,9 +40,9 @@ const EVERYTHING: &[&str] = &[
 
 /// Words that may stand only in files with these beginnings.
 const ONLY_IN: &[(&str, &[&str])] = &[
-    // The health service has a contract, and so a `pb`, of its own.
+    // `grpc.health.v1` has a `pb` of its own.
     // `retryd decide` is a border too: proto-JSON in, proto-JSON out.
-    ("pb::", &["src/wire/", "src/service", "src/server/health.rs", "src/cli/decide.rs"]),
+    ("pb::", &["src/wire/", "src/service", "src/server/health.rs", "src/cli/"]),
     // Timers of sockets run on tokio's clock; no decision does.
     ("Instant::now", &["src/clock.rs", "src/server/"]),
     ("SystemTime::now", &["src/clock.rs"]),

@@ -29,8 +29,8 @@ async fn in_process() {
         for (case, run) in vectors.runs(|_| true) {
             let clock = case.clock();
             let dice = case.draw.map_or(Dice::fair(), Dice::loaded);
-            let mut subject = Subject::in_process(policies.clone(), clock.clone(), dice);
-            score.note(&vectors, case, play(&mut subject, &vectors, case, run, &clock).await);
+            let subject = Subject::in_process(policies.clone(), clock.clone(), dice);
+            score.note(&vectors, case, play(&subject, &vectors, case, run, &clock).await);
         }
     }
     score.tell("in process");
@@ -41,10 +41,10 @@ async fn over_a_connection() {
     let mut score = Score::default();
     for vectors in format::load_all() {
         let server = Server::start(&vectors).await;
-        let mut subject = server.subject();
+        let subject = server.subject();
         for (case, run) in vectors.runs(Case::is_portable) {
             let clock = Clock::system();
-            score.note(&vectors, case, play(&mut subject, &vectors, case, run, &clock).await);
+            score.note(&vectors, case, play(&subject, &vectors, case, run, &clock).await);
         }
     }
     score.tell("over a connection");
@@ -58,7 +58,7 @@ struct Run<'a> {
 
 /// Plays the history of `case`, then asks, and tells everything that differs.
 async fn play(
-    subject: &mut Subject,
+    subject: &Subject,
     vectors: &Vectors,
     case: &Case,
     run: Run<'_>,
@@ -79,7 +79,7 @@ async fn play(
 }
 
 async fn play_step(
-    subject: &mut Subject,
+    subject: &Subject,
     vectors: &Vectors,
     step: &Step,
     run: &Run<'_>,
@@ -149,8 +149,10 @@ struct Score {
 }
 
 impl Score {
-    fn note(&mut self, vectors: &Vectors, case: &Case, differs: Vec<String>) {
+    fn note(&mut self, vectors: &Vectors, case: &Case, mut differs: Vec<String>) {
         self.played += 1;
+        // A step that is repeated differs in the same way each time.
+        differs.dedup();
         if !differs.is_empty() {
             let lines = differs.join("\n    ");
             self.failed.push(format!("{}: {}\n    {lines}", vectors.name, case.name));

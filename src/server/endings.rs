@@ -1,16 +1,11 @@
 //! How a call ends when it is the server, and not a service, that ends it.
 use http::HeaderMap;
-use tonic::{
-    Code, Status,
-    metadata::{MetadataMap, MetadataValue},
-};
-use tonic_types::{ErrorDetails, StatusExt as _};
+use tonic::Status;
+use tonic_types::StatusExt as _;
 
 use crate::admin::metrics::Refused;
+use crate::wire::refusal::{DOMAIN, Refusal};
 
-const DOMAIN: &str = "retryd";
-/// A negative pushback (gRFC A6): no client may retry the retry service.
-const PUSHBACK: (&str, &str) = ("grpc-retry-pushback-ms", "-1");
 const STATUS: &str = "grpc-status";
 
 pub(super) fn deadline_exceeded() -> Status {
@@ -26,15 +21,7 @@ pub(super) fn panicked() -> Status {
 }
 
 pub(super) fn stopping() -> Status {
-    let mut metadata = MetadataMap::new();
-    metadata.insert(PUSHBACK.0, MetadataValue::from_static(PUSHBACK.1));
-    let details = ErrorDetails::with_error_info(Refused::Stopping.reason(), DOMAIN, []);
-    Status::with_error_details_and_metadata(
-        Code::Unavailable,
-        "retryd closes this connection: reconnect",
-        details,
-        metadata,
-    )
+    Refusal::Stopping.into()
 }
 
 /// tonic ends a message over its limit with OUT_OF_RANGE. The contract says RESOURCE_EXHAUSTED.
@@ -52,15 +39,8 @@ pub(super) fn is_not_protobuf(headers: &HeaderMap) -> bool {
         .is_some_and(|info| info.domain == DOMAIN && info.reason == Refused::NotProtobuf.reason())
 }
 
-pub(super) fn too_large(headers: &HeaderMap) -> Status {
-    let text = Status::from_header_map(headers);
-    let text = text.as_ref().map_or("", Status::message);
-    let details = ErrorDetails::with_error_info(Refused::MessageTooLarge.reason(), DOMAIN, []);
-    Status::with_error_details(
-        Code::ResourceExhausted,
-        text.strip_prefix("Error, ").unwrap_or(text),
-        details,
-    )
+pub(super) fn too_large() -> Status {
+    Refusal::MessageTooLarge.into()
 }
 
 /// The trailers of a status.

@@ -18,7 +18,9 @@ pub enum Refusal {
     ContextInvalid(Violations),
     /// The bytes are no message of the contract.
     NotProtobuf,
-    /// retryd is stopping.
+    /// The message is over the size limit.
+    MessageTooLarge,
+    /// retryd is stopping, or closes this connection.
     Stopping,
 }
 
@@ -27,6 +29,7 @@ impl Refusal {
     pub fn code(&self) -> Code {
         match self {
             Refusal::ContextInvalid(_) | Refusal::NotProtobuf => Code::InvalidArgument,
+            Refusal::MessageTooLarge => Code::ResourceExhausted,
             Refusal::Stopping => Code::Unavailable,
         }
     }
@@ -36,6 +39,7 @@ impl Refusal {
         match self {
             Refusal::ContextInvalid(_) => Refused::ContextInvalid,
             Refusal::NotProtobuf => Refused::NotProtobuf,
+            Refusal::MessageTooLarge => Refused::MessageTooLarge,
             Refusal::Stopping => Refused::Stopping,
         }
     }
@@ -48,6 +52,7 @@ impl Refusal {
                 format!("wrong fields: {}", fields.join(", "))
             }
             Refusal::NotProtobuf => "the bytes are no message of retryd.v1".to_owned(),
+            Refusal::MessageTooLarge => "the message is over the size limit".to_owned(),
             Refusal::Stopping => "retryd is stopping".to_owned(),
         }
     }
@@ -78,7 +83,7 @@ impl From<Refusal> for pb::Refusal {
         let grpc_code = refusal.code() as i32;
         let violations = match refusal {
             Refusal::ContextInvalid(Violations(violations)) => violations,
-            Refusal::NotProtobuf | Refusal::Stopping => Vec::new(),
+            Refusal::NotProtobuf | Refusal::MessageTooLarge | Refusal::Stopping => Vec::new(),
         };
         pb::Refusal {
             grpc_code: grpc_code.unsigned_abs(),

@@ -24,8 +24,8 @@ use crate::format::Vectors;
 
 /// Answers questions and takes reports.
 pub(crate) enum Subject {
-    InProcess(Retryd<Memory>),
-    Remote(RetryServiceClient<Channel>, BudgetServiceClient<Channel>),
+    InProcess(Box<Retryd<Memory>>),
+    Remote(Channel),
 }
 
 impl Subject {
@@ -34,27 +34,34 @@ impl Subject {
         let store = Memory::new(policies.budgets());
         let metrics = Arc::<Metrics>::default();
         let decider = Decider::new(policies, store, clock, dice, Arc::clone(&metrics));
-        Subject::InProcess(Retryd::new(Arc::new(decider), metrics, CancellationToken::new()))
+        let retryd = Retryd::new(Arc::new(decider), metrics, CancellationToken::new());
+        Subject::InProcess(Box::new(retryd))
     }
 
     pub(crate) async fn decide(
-        &mut self,
+        &self,
         context: pb::RetryContext,
     ) -> Result<pb::Decision, tonic::Status> {
         match self {
             Subject::InProcess(retryd) => Ok(retryd.decide(&context)?),
-            Subject::Remote(retries, _) => Ok(retries.decide(context).await?.into_inner()),
+            Subject::Remote(channel) => {
+                let mut retries = RetryServiceClient::new(channel.clone());
+                Ok(retries.decide(context).await?.into_inner())
+            }
         }
     }
 
     /// Sends a report of one entry, and returns what became of it.
     pub(crate) async fn report(
-        &mut self,
+        &self,
         report: pb::ReportUsageRequest,
     ) -> Result<pb::UsageResult, tonic::Status> {
         let mut response = match self {
             Subject::InProcess(retryd) => retryd.report_usage(&report)?,
-            Subject::Remote(_, budgets) => budgets.report_usage(report).await?.into_inner(),
+            Subject::Remote(channel) => {
+                let mut budgets = BudgetServiceClient::new(channel.clone());
+                budgets.report_usage(report).await?.into_inner()
+            }
         };
         assert_eq!(response.results.len(), 1, "one entry, one result");
         Ok(response.results.remove(0))
@@ -100,8 +107,7 @@ impl Server {
     }
 
     pub(crate) fn subject(&self) -> Subject {
-        let channel = || self.channel.clone();
-        Subject::Remote(RetryServiceClient::new(channel()), BudgetServiceClient::new(channel()))
+        Subject::Remote(self.channel.clone())
     }
 }
 
