@@ -49,7 +49,7 @@ impl Answer {
         match frame.trailers_ref() {
             Some(trailers) if self.is_ours && endings::is_too_large(trailers) => {
                 self.origin.metrics.refused(Refused::MessageTooLarge);
-                Frame::trailers(endings::trailers(&endings::too_large()))
+                Frame::trailers(endings::trailers(&endings::too_large(trailers)))
             }
             Some(trailers) if self.is_ours && endings::is_not_protobuf(trailers) => {
                 self.origin.metrics.refused(Refused::NotProtobuf);

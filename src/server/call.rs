@@ -120,7 +120,7 @@ impl Routed {
         let origin = Arc::clone(&self.origin);
         if self.is_ours && endings::is_too_large(response.headers()) {
             origin.metrics.refused(Refused::MessageTooLarge);
-            return ended_by(endings::too_large(), origin);
+            return ended_by(endings::too_large(response.headers()), origin);
         }
         if self.is_ours && endings::is_not_protobuf(response.headers()) {
             origin.metrics.refused(Refused::NotProtobuf);

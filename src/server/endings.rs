@@ -21,7 +21,7 @@ pub(super) fn panicked() -> Status {
 }
 
 pub(super) fn stopping() -> Status {
-    Refusal::Stopping.into()
+    Refusal::Stopping.saying("retryd closes this connection: reconnect")
 }
 
 /// tonic ends a message over its limit with OUT_OF_RANGE. The contract says RESOURCE_EXHAUSTED.
@@ -39,8 +39,11 @@ pub(super) fn is_not_protobuf(headers: &HeaderMap) -> bool {
         .is_some_and(|info| info.domain == DOMAIN && info.reason == Refused::NotProtobuf.reason())
 }
 
-pub(super) fn too_large() -> Status {
-    Refusal::MessageTooLarge.into()
+pub(super) fn too_large(headers: &HeaderMap) -> Status {
+    let text = Status::from_header_map(headers);
+    let text = text.as_ref().map_or("", Status::message);
+    // tonic's words say how large it was, and how large it may be.
+    Refusal::MessageTooLarge.saying(text.strip_prefix("Error, ").unwrap_or(text))
 }
 
 /// The trailers of a status.

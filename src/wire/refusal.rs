@@ -44,6 +44,22 @@ impl Refusal {
         }
     }
 
+    /// The status, with a message of the caller's.
+    pub(crate) fn saying(&self, message: impl Into<String>) -> Status {
+        let mut details = ErrorDetails::with_error_info(self.reason().reason(), DOMAIN, []);
+        if let Refusal::ContextInvalid(Violations(violations)) = self {
+            for Violation { field, description } in violations {
+                details.add_bad_request_violation(*field, *description);
+            }
+        }
+        let mut metadata = MetadataMap::new();
+        if self.code() == Code::Unavailable {
+            // So that no client's own retry policy repeats the question (gRFC A6).
+            metadata.insert(PUSHBACK, MetadataValue::from_static("-1"));
+        }
+        Status::with_error_details_and_metadata(self.code(), message, details, metadata)
+    }
+
     fn message(&self) -> String {
         match self {
             // Field paths only: what the caller sent is not echoed.
@@ -60,19 +76,8 @@ impl Refusal {
 
 impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Status {
-        let mut details = ErrorDetails::with_error_info(refusal.reason().reason(), DOMAIN, []);
-        if let Refusal::ContextInvalid(Violations(violations)) = &refusal {
-            for Violation { field, description } in violations {
-                details.add_bad_request_violation(*field, *description);
-            }
-        }
-        let mut metadata = MetadataMap::new();
-        if refusal.code() == Code::Unavailable {
-            // So that no client's own retry policy repeats the question (gRFC A6).
-            metadata.insert(PUSHBACK, MetadataValue::from_static("-1"));
-        }
         let message = refusal.message();
-        Status::with_error_details_and_metadata(refusal.code(), message, details, metadata)
+        refusal.saying(message)
     }
 }
 
