@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 use tonic::service::Routes;
+use tonic_reflection::pb::{v1, v1alpha};
 
 use crate::admin::{Admin, metrics::Metrics};
 use crate::budget::Memory;
@@ -155,9 +156,12 @@ fn routes(retryd: &Retryd<Memory>, health: &Health) -> anyhow::Result<Routes> {
             .register_encoded_file_descriptor_set(wire::DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
+    // Each version lists the other one too.
+    let v1 = reflection().register_encoded_file_descriptor_set(v1alpha::FILE_DESCRIPTOR_SET);
+    let v1alpha = reflection().register_encoded_file_descriptor_set(v1::FILE_DESCRIPTOR_SET);
     Ok(Routes::new(retryd.retry_service())
         .add_service(retryd.budget_service())
         .add_service(health.service())
-        .add_service(reflection().build_v1()?)
-        .add_service(reflection().build_v1alpha()?))
+        .add_service(v1.build_v1()?)
+        .add_service(v1alpha.build_v1alpha()?))
 }
