@@ -155,6 +155,8 @@ fn routes(retryd: &Retryd<Memory>, health: &Health) -> anyhow::Result<Routes> {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(wire::DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            // So that a generic client can read the details of an error.
+            .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
     };
     // Each version lists the other one too.
     let v1 = reflection().register_encoded_file_descriptor_set(v1alpha::FILE_DESCRIPTOR_SET);
