@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use crate::support::Process;
+use crate::support::{DECIDE, Process, call, connection, context, encoded, grpc};
 
 fn retryd(arguments: &[&str], input: &str) -> (i32, String, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_retryd"))
@@ -103,6 +103,26 @@ fn a_broken_policy_stops_every_command_and_says_where() {
     }
 }
 
+/// Each broken file begins with lines such as `# expect 7:13 words`.
+#[test]
+fn every_broken_policy_file_ends_with_its_places_and_exit_code_2() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/policies/broken");
+    let mut files = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+        let path = path.to_str().unwrap();
+        let (code, _, error) = retryd(&["check", path], "");
+        assert_eq!(code, 2, "{path}: {error}");
+        for expected in text.lines().filter_map(|line| line.strip_prefix("# expect ")) {
+            let place = expected.split(' ').next().unwrap();
+            assert!(error.contains(&format!("{path}:{place}")), "{path} {place}: {error}");
+        }
+        files += 1;
+    }
+    assert!(30 <= files, "{files}");
+}
+
 #[test]
 fn what_is_not_enforced_yet_is_refused() {
     let shadow = file("shadow.yaml", "version: 1\npolicies: [{name: a, mode: shadow}]\n");
@@ -189,6 +209,32 @@ fn a_unix_socket_serves() {
     let path = format!("unix:{}", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("s").display());
     let _process = Process::start(&["--listen", &path]);
     assert_eq!(retryd(&["healthcheck", &path], "").0, 0);
+}
+
+#[tokio::test]
+async fn a_probe_port_serves_only_health() {
+    let process = Process::start(&["--probe-listen", "127.0.0.1:0"]);
+    let probe = process.probe.unwrap();
+    let code =
+        tokio::task::spawn_blocking(move || retryd(&["healthcheck", &probe.to_string()], "").0);
+    assert_eq!(code.await.unwrap(), 0);
+    let mut send = connection(probe).await;
+    let ending = call(&mut send, grpc(DECIDE), encoded(&context("t"))).await.unwrap();
+    assert_eq!(ending.code, Some(tonic::Code::Unimplemented));
+}
+
+#[tokio::test]
+async fn decisions_and_refusals_are_not_logged() {
+    let process = Process::start(&[]);
+    process.answers().await;
+    let before = process.log_lines();
+    let mut send = connection(process.calls).await;
+    for attempts_made in (0..200).map(|place| place % 4) {
+        let context = retryd::wire::pb::RetryContext { attempts_made, ..context("t") };
+        call(&mut send, grpc(DECIDE), encoded(&context)).await.unwrap();
+        call(&mut send, grpc(DECIDE), vec![0, 0, 0, 0, 1, 0xff]).await.unwrap();
+    }
+    assert_eq!(process.log_lines(), before);
 }
 
 #[test]

@@ -3,7 +3,11 @@ use std::{
     io::{BufRead as _, BufReader},
     net::SocketAddr,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -27,6 +31,8 @@ pub(crate) struct Process {
     child: Child,
     pub(crate) calls: SocketAddr,
     pub(crate) admin: SocketAddr,
+    pub(crate) probe: Option<SocketAddr>,
+    log_lines: Arc<AtomicUsize>,
 }
 
 impl Process {
@@ -39,23 +45,32 @@ impl Process {
             .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (tell, told) = mpsc::channel();
+        let log_lines = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&log_lines);
         // Read to the end, so that the process never waits for its log.
         thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
+                counted.fetch_add(1, Ordering::SeqCst);
                 if let Some(listening) = listening(&line) {
                     tell.send(listening).ok();
                 }
             }
         });
-        let (mut calls, mut admin) = (None, None);
-        while calls.is_none() || admin.is_none() {
+        let wants_probe = arguments.contains(&"--probe-listen");
+        let (mut calls, mut admin, mut probe) = (None, None, None);
+        while calls.is_none() || admin.is_none() || (wants_probe && probe.is_none()) {
             match told.recv_timeout(SOON).expect("retryd does not say where it listens") {
                 (port, address) if port == "calls" => calls = Some(address),
                 (port, address) if port == "admin" => admin = Some(address),
+                (port, address) if port == "probe" => probe = Some(address),
                 _ => {}
             }
         }
-        Process { child, calls: calls.unwrap(), admin: admin.unwrap() }
+        Process { child, calls: calls.unwrap(), admin: admin.unwrap(), probe, log_lines }
+    }
+
+    pub(crate) fn log_lines(&self) -> usize {
+        self.log_lines.load(Ordering::SeqCst)
     }
 
     pub(crate) fn signal(&self, name: &str) {
