@@ -98,7 +98,8 @@ impl Port {
             _ = connection.as_mut() => return End::NoHandshake,
             _ = greeted => {}
             () = sleep(self.limits.handshake_max) => return End::NoHandshake,
-            () = self.stop.cancelled() => return End::Closed,
+            // A client that has just connected gets its answer, and its GOAWAY.
+            () = async { self.stop.cancelled().await; sleep(SETTLE).await } => return End::Closed,
         }
         tokio::select! {
             _ = connection.as_mut() => return End::Closed,
