@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use crate::support::{DECIDE, Process, call, connection, context, encoded, grpc};
+use crate::support::{DECIDE, Process, call, connection, context, encoded, grpc, policy_file};
 
 fn retryd(arguments: &[&str], input: &str) -> (i32, String, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_retryd"))
@@ -21,12 +21,6 @@ fn retryd(arguments: &[&str], input: &str) -> (i32, String, String) {
     let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code().unwrap(), text(stdout), text(stderr))
-}
-
-fn file(name: &str, text: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    fs::write(&path, text).unwrap();
-    path.to_str().unwrap().to_owned()
 }
 
 const YES: &str = r#"{"tenant":"t","operation":"op","attemptsMade":1,"bodyReplayable":true,"failure":{"category":"FAILURE_CATEGORY_CONNECT"}}"#;
@@ -89,7 +83,7 @@ const BROKEN: &str = "version: 1\npolicies:\n  - name: a\n    max_attempts: 0\n 
 
 #[test]
 fn a_broken_policy_stops_every_command_and_says_where() {
-    let path = file("broken-policy.yaml", BROKEN);
+    let path = policy_file("broken-policy.yaml", BROKEN);
     for arguments in [
         &["check", &path][..],
         &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--policy", &path],
@@ -125,10 +119,11 @@ fn every_broken_policy_file_ends_with_its_places_and_exit_code_2() {
 
 #[test]
 fn what_is_not_enforced_yet_is_refused() {
-    let shadow = file("shadow.yaml", "version: 1\npolicies: [{name: a, mode: shadow}]\n");
+    let shadow = policy_file("shadow.yaml", "version: 1\npolicies: [{name: a, mode: shadow}]\n");
     let callers = "version: 1\npolicies: [{name: a}]\ncallers: [{identity: x, tenants: [y]}]\n";
     let operators = "version: 1\npolicies: [{name: a}]\noperators: [x]\n";
-    let (callers, operators) = (file("callers.yaml", callers), file("operators.yaml", operators));
+    let (callers, operators) =
+        (policy_file("callers.yaml", callers), policy_file("operators.yaml", operators));
     for (path, word) in [(shadow, "shadow"), (callers, "callers"), (operators, "operators")] {
         let (code, _, error) = retryd(&["serve", "--policy", &path], "");
         assert_eq!(code, 2, "{error}");
@@ -141,7 +136,7 @@ fn what_is_not_enforced_yet_is_refused() {
 
 #[test]
 fn check_prints_the_guarantee() {
-    let path = file("fine.yaml", include_str!("../../src/policy/default.yaml"));
+    let path = policy_file("fine.yaml", include_str!("../../src/policy/default.yaml"));
     let (code, out, _) = retryd(&["check", &path], "");
     assert_eq!(code, 0);
     assert!(out.contains("<= 20 % of the requests reported in (T + 10s) + 10 x (1 + T / 1s)"));

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may")]
 #![allow(clippy::disallowed_methods, reason = "a process runs on the real clock")]
 mod bad_bytes;
+mod budget_service;
 mod command_line;
 mod drain;
 mod flood;

@@ -130,6 +130,13 @@ fn listening(line: &str) -> Option<(String, SocketAddr)> {
     Some((port, line.get("listen")?.as_str()?.parse().ok()?))
 }
 
+/// A policy file of a test's own.
+pub(crate) fn policy_file(name: &str, text: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
 /// A context that is answered with RETRY, as long as the tenant's budget has something.
 pub(crate) fn context(tenant: &str) -> pb::RetryContext {
     pb::RetryContext {
