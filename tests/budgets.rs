@@ -364,3 +364,42 @@ proptest! {
         }
     }
 }
+
+/// A store with room for two balances, of a budget with one retry for each key.
+fn crowded() -> Bench {
+    let budgets = [budget("b", Scope::Tenant, ratio(1))];
+    let payers = Payers::new(&[BudgetId(0)], &budgets).unwrap();
+    Bench { memory: Memory::with_room(&budgets, 2), payers }
+}
+
+#[test]
+fn keys_without_room_share_one_balance() {
+    let bench = crowded();
+    assert_eq!([bench.drain("a", "op"), bench.drain("b", "op")], [1, 1]);
+    assert_eq!(bench.available("c", "op"), [1]);
+    assert_eq!([bench.drain("c", "op"), bench.drain("d", "op")], [1, 0]);
+    assert_eq!(bench.available("e", "op"), [0]);
+    assert_eq!(bench.memory.balances(), 2);
+}
+
+#[test]
+fn keys_with_a_balance_keep_it_when_there_is_no_more_room() {
+    let bench = crowded();
+    for tenant in ["a", "b", "c"] {
+        assert!(bench.pay(bench.ask(tenant, "op")));
+    }
+    let fed = Ask { usage: &TWO_REQUESTS, ..bench.ask("a", "op") };
+    assert!(bench.pay(fed));
+    assert_eq!(bench.available("a", "op"), [1]);
+    assert_eq!(bench.available("c", "op"), [0]);
+}
+
+#[test]
+fn a_dry_run_takes_no_room() {
+    let bench = crowded();
+    for tenant in ["a", "b", "c"] {
+        assert!(bench.pay(Ask { dry_run: true, ..bench.ask(tenant, "op") }));
+    }
+    assert_eq!(bench.memory.balances(), 0);
+    assert_eq!(["a", "b", "c", "d"].map(|tenant| bench.drain(tenant, "op")), [1, 1, 1, 0]);
+}

@@ -121,3 +121,17 @@ fn policies_that_name_budgets_in_any_order_never_wait_for_each_other() {
     });
     assert_eq!(waited.recv_timeout(Duration::from_secs(60)), Ok(CALLERS * 3_000));
 }
+
+#[test]
+fn there_is_room_for_exactly_as_many_balances_as_allowed() {
+    let budgets = [budget(Scope::Tenant, 1)];
+    let (memory, payers) = (Memory::with_room(&budgets, 100), payers(&[0], &budgets));
+    let next = AtomicUsize::new(0);
+    let granted = paid(50, |_| {
+        // Two callers for each tenant, so that some create the same balance at once.
+        let tenant = format!("tenant-{}", next.fetch_add(1, Ordering::Relaxed) / 2);
+        pay(&memory, &ask(&payers, &tenant))
+    });
+    assert_eq!(memory.balances(), 100);
+    assert_eq!(granted, 101, "one for each balance, and one for all the others");
+}

@@ -43,9 +43,9 @@ impl<'s, 'a> Held<'s, 'a> {
         for id in ask.payers.ids() {
             let shelf = memory.shelf(*id);
             cells.push(if is_written(&shelf.limits) && !ask.dry_run {
-                Some(shelf.find_or_create(ask))
+                Some(memory.find_or_create(shelf, ask))
             } else {
-                shelf.find(ask)
+                memory.find(shelf, ask)
             });
             let holding = Holding::Copied(Balance::fresh(&shelf.limits, ask.now_ms));
             payers.push(Payer { shelf, holding });

@@ -1,9 +1,10 @@
 //! Every balance in one process's memory.
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ahash::RandomState;
-use dashmap::DashMap;
+use dashmap::{DashMap, Entry};
 use parking_lot::Mutex;
 
 use super::account::Held;
@@ -19,7 +20,11 @@ use crate::engine::Class;
 pub struct Memory {
     shelves: Box<[Shelf]>,
     unknown: Shelf,
+    room: Room,
 }
+
+/// Balances that a store keeps unless somebody says otherwise.
+pub const BALANCES_MAX: usize = 1_000_000;
 
 /// The balances of one budget.
 pub(super) struct Shelf {
@@ -27,17 +32,26 @@ pub(super) struct Shelf {
     pub(super) limits: Limits,
     scope: Scope,
     balances: DashMap<Box<[u8]>, Cell, RandomState>,
+    overflow: OnceLock<Cell>,
 }
 
 /// One balance. Whoever has cloned it out of the map may lock it and wait.
 pub(super) type Cell = Arc<Mutex<Balance>>;
 
 impl Memory {
-    /// A store for these budgets, with every balance fresh.
+    /// A store for these budgets, with every balance fresh and room for [`BALANCES_MAX`].
     pub fn new(budgets: &[Budget]) -> Memory {
+        Memory::with_room(budgets, BALANCES_MAX)
+    }
+
+    /// A store with room for `balances_max` balances, over all budgets. When they are taken, keys
+    /// that have none share one more balance of their budget: its overflow balance. So invented
+    /// names cost bounded memory, and share one floor.
+    pub fn with_room(budgets: &[Budget], balances_max: usize) -> Memory {
         Memory {
             shelves: budgets.iter().map(Shelf::new).collect(),
             unknown: Shelf::new(&never_granting()),
+            room: Room { taken: AtomicUsize::new(0), balances_max },
         }
     }
 
@@ -49,6 +63,41 @@ impl Memory {
     /// The budget's balances. A budget that this store was not made for grants nothing.
     pub(super) fn shelf(&self, id: BudgetId) -> &Shelf {
         self.shelves.get(id.0).unwrap_or(&self.unknown)
+    }
+
+    /// The balance of a key, if it has one or could not get one of its own.
+    pub(super) fn find(&self, shelf: &Shelf, ask: &Ask<'_>) -> Option<Cell> {
+        let found = shelf.find(ask);
+        if found.is_none() && self.room.is_full() { Some(shelf.overflow(ask)) } else { found }
+    }
+
+    /// The balance of a key, made fresh if there is none and there is room.
+    pub(super) fn find_or_create(&self, shelf: &Shelf, ask: &Ask<'_>) -> Cell {
+        match shelf.find(ask) {
+            Some(cell) => cell,
+            None => shelf.create(ask, &self.room).unwrap_or_else(|| shelf.overflow(ask)),
+        }
+    }
+}
+
+/// How many balances there may be.
+struct Room {
+    taken: AtomicUsize,
+    balances_max: usize,
+}
+
+impl Room {
+    fn is_full(&self) -> bool {
+        self.balances_max <= self.taken.load(Ordering::Relaxed)
+    }
+
+    fn take(&self) -> bool {
+        let one_more = |taken| (taken < self.balances_max).then_some(taken + 1);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+    }
+
+    fn give_back(&self) {
+        self.taken.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -96,25 +145,39 @@ impl Shelf {
             limits: budget.limits,
             scope: budget.scope,
             balances: DashMap::default(),
+            overflow: OnceLock::new(),
         }
     }
 
-    /// The balance of a key, if there is one.
-    pub(super) fn find(&self, ask: &Ask<'_>) -> Option<Cell> {
+    fn find(&self, ask: &Ask<'_>) -> Option<Cell> {
         key::with(self.scope, ask.tenant, ask.operation, |key| {
             self.balances.get(key).map(|cell| Arc::clone(&cell))
         })
     }
 
-    /// The balance of a key, made fresh if there is none.
-    pub(super) fn find_or_create(&self, ask: &Ask<'_>) -> Cell {
-        // `entry` wants a key of its own, which is an allocation: only a new balance pays for it.
-        self.find(ask).unwrap_or_else(|| {
-            key::with(self.scope, ask.tenant, ask.operation, |key| {
-                let fresh = || Arc::new(Mutex::new(Balance::fresh(&self.limits, ask.now_ms)));
-                Arc::clone(&self.balances.entry(key.into()).or_insert_with(fresh))
-            })
+    /// `entry` wants a key of its own, which is an allocation: only a new balance pays for it.
+    fn create(&self, ask: &Ask<'_>, room: &Room) -> Option<Cell> {
+        if !room.take() {
+            return None;
+        }
+        key::with(self.scope, ask.tenant, ask.operation, |key| {
+            match self.balances.entry(key.into()) {
+                Entry::Occupied(entry) => {
+                    room.give_back();
+                    Some(Arc::clone(entry.get()))
+                }
+                Entry::Vacant(entry) => Some(Arc::clone(&entry.insert(self.fresh(ask.now_ms)))),
+            }
         })
+    }
+
+    /// The balance that all keys share for which there was no room.
+    fn overflow(&self, ask: &Ask<'_>) -> Cell {
+        Arc::clone(self.overflow.get_or_init(|| self.fresh(ask.now_ms)))
+    }
+
+    fn fresh(&self, now_ms: u64) -> Cell {
+        Arc::new(Mutex::new(Balance::fresh(&self.limits, now_ms)))
     }
 }
 

@@ -11,7 +11,7 @@ pub mod ratio;
 mod store;
 pub mod throttle;
 
-pub use memory::Memory;
+pub use memory::{BALANCES_MAX, Memory};
 pub use store::{Account, Ask, Payment, Receipt, Store};
 
 use crate::engine::Purse;

@@ -7,7 +7,7 @@ use tonic::service::Routes;
 use tonic_reflection::pb::{v1, v1alpha};
 
 use crate::admin::{Admin, metrics::Metrics};
-use crate::budget::Memory;
+use crate::budget::{BALANCES_MAX, Memory};
 use crate::clock::{Clock, Dice};
 use crate::decider::Decider;
 use crate::policy::Policies;
@@ -46,6 +46,9 @@ pub(super) struct Serve {
     #[arg(long, env = "RETRYD_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "25s")]
     #[arg(value_parser = super::duration)]
     drain_timeout: Duration,
+    /// Balances kept in memory, over all budgets; further keys share one balance of their budget
+    #[arg(long, env = "RETRYD_MAX_BALANCES", value_name = "N", default_value_t = BALANCES_MAX)]
+    max_balances: usize,
     /// Connections open at a time; one more is closed at once
     #[arg(long, env = "RETRYD_MAX_CONNECTIONS", value_name = "N", default_value_t = 10_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -101,7 +104,7 @@ impl Serve {
         let drain = Drain::new();
         drain.on_signals().context("cannot wait for signals")?;
 
-        let store = Memory::new(policies.budgets());
+        let store = Memory::with_room(policies.budgets(), self.max_balances);
         let clock = Clock::system();
         let revision = policies.revision().to_owned();
         let decider =
