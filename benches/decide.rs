@@ -21,7 +21,8 @@ use retryd::engine::{
 };
 use retryd::policy::Policies;
 use retryd::service::Retryd;
-use retryd::wire::{context, pb};
+use retryd::wire::context::{self, Oddities};
+use retryd::wire::pb;
 use tokio_util::sync::CancellationToken;
 
 fn main() {
@@ -176,7 +177,9 @@ mod full_path {
     #[divan::bench]
     fn parse(bencher: Bencher<'_, '_>) {
         let context = asked();
-        bencher.bench_local(|| context::parse(black_box(&context), 0).is_ok());
+        bencher.bench_local(|| {
+            context::parse(black_box(&context), 0, &mut Oddities::default()).is_ok()
+        });
     }
 
     #[divan::bench]

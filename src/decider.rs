@@ -75,8 +75,6 @@ impl<S: Store> Decider<S> {
         if question.usage != Usage::NOTHING && !question.dry_run {
             self.metrics.usage_reports.inc();
         }
-        self.metrics.unknown_enum_values.inc_by(question.oddities.unknown_enums);
-        self.metrics.malformed_hints.inc_by(question.oddities.malformed_hints);
         tell(&Answer {
             outcome,
             policy: &policy.name,
@@ -132,8 +130,6 @@ pub struct Question<'a> {
     pub explain: bool,
     /// Write nothing.
     pub dry_run: bool,
-    /// What was odd about the message, and is counted.
-    pub oddities: Oddities,
 }
 
 impl Question<'_> {
@@ -153,15 +149,6 @@ impl Question<'_> {
             draw,
         }
     }
-}
-
-/// Things in a message that are no error, and that an operator wants to know of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Oddities {
-    /// Enum numbers that this version does not know.
-    pub unknown_enums: u64,
-    /// Hints and dates that could not be read.
-    pub malformed_hints: u64,
 }
 
 /// The answer to one question.

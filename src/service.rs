@@ -13,10 +13,11 @@ use crate::budget::Store;
 use crate::clock::Now;
 use crate::decider::{Answer, Decider};
 use crate::server::Deadline;
+use crate::wire::context::{self, Oddities};
 use crate::wire::pb::budget_service_server::{BudgetService, BudgetServiceServer};
 use crate::wire::pb::retry_service_server::{RetryService, RetryServiceServer};
 use crate::wire::refusal::Refusal;
-use crate::wire::{budget, context, decision, pb};
+use crate::wire::{budget, decision, pb};
 
 /// The largest message of RetryService.
 pub const CONTEXT_BYTES_MAX: usize = 16 * 1024;
@@ -71,7 +72,13 @@ impl<S: Store> Retryd<S> {
     }
 
     fn decide_at(&self, context: &pb::RetryContext, now: Now) -> Result<pb::Decision, Refusal> {
-        let question = self.counted(context::parse(context, now.unix_ms))?;
+        let mut oddities = Oddities::default();
+        let question = context::parse(context, now.unix_ms, &mut oddities);
+        if oddities != Oddities::default() {
+            self.metrics.unknown_enum_values.inc_by(oddities.unknown_enums);
+            self.metrics.malformed_hints.inc_by(oddities.malformed_hints);
+        }
+        let question = self.counted(question)?;
         let write = |answer: &Answer<'_>| decision::write(answer, question.explain);
         Ok(self.decider.decide(&question, now, write))
     }

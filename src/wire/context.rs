@@ -3,7 +3,7 @@ use super::duration::Span;
 use super::hint::{self, Reading};
 use super::refusal::{Refusal, Violations};
 use super::{budget, name, pb};
-use crate::decider::{Oddities, Question};
+use crate::decider::Question;
 use crate::engine::{Category, Evidence, Failure, GrpcCode, Hint, HttpStatus, Idempotency, Wait};
 
 /// Parses a context. `unix_now_ms` is what a date is measured from where the response had none.
@@ -11,20 +11,23 @@ use crate::engine::{Category, Evidence, Failure, GrpcCode, Hint, HttpStatus, Ide
 /// # Errors
 ///
 /// [`Refusal::ContextInvalid`] names every wrong field.
-pub fn parse(context: &pb::RetryContext, unix_now_ms: u64) -> Result<Question<'_>, Refusal> {
+pub fn parse<'a>(
+    context: &'a pb::RetryContext,
+    unix_now_ms: u64,
+    oddities: &mut Oddities,
+) -> Result<Question<'a>, Refusal> {
     let mut violations = Violations::default();
-    let mut oddities = Oddities::default();
     let tenant = violations.check("tenant", name::tenant(&context.tenant));
     let operation = violations.check("operation", name::operation(&context.operation));
     let attempts_made = violations.check("attempts_made", positive(context.attempts_made));
     let remaining_ms =
         violations.check("remaining_deadline", remaining_ms(context.remaining_deadline.as_ref()));
-    let failure = failure(&mut violations, &mut oddities, context.failure.as_ref());
-    let hint = hint(&mut violations, &mut oddities, context.hint.as_ref(), unix_now_ms);
+    let failure = failure(&mut violations, oddities, context.failure.as_ref());
+    let hint = hint(&mut violations, oddities, context.hint.as_ref(), unix_now_ms);
     let usage = budget::usage(&mut violations, context.usage.as_ref());
     // Checked, and without effect until attempts are remembered.
     let call_id = violations.check("call_id", name::id(&context.call_id));
-    let evidence = evidence(&mut oddities, context.evidence);
+    let evidence = evidence(oddities, context.evidence);
     let question = || {
         call_id?;
         Some(Question {
@@ -42,10 +45,18 @@ pub fn parse(context: &pb::RetryContext, unix_now_ms: u64) -> Result<Question<'_
             usage: usage?,
             explain: context.explain,
             dry_run: context.dry_run,
-            oddities,
         })
     };
     violations.or(question())
+}
+
+/// Things in a message that are no error, and that an operator wants to know of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Oddities {
+    /// Enum numbers that this version does not know.
+    pub unknown_enums: u64,
+    /// Hints and dates that could not be read.
+    pub malformed_hints: u64,
 }
 
 fn positive(attempts_made: u32) -> Result<u32, &'static str> {

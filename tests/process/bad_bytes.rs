@@ -70,6 +70,19 @@ async fn every_violation_in_one_answer() {
     assert_eq!(ending.fields, ["tenant", "attempts_made", "failure"]);
 }
 
+/// B42: a number that this version does not know is counted, whatever becomes of the question.
+#[tokio::test]
+async fn unknown_enum_numbers_are_counted() {
+    let process = Process::start(&[]);
+    let unknown = |category, evidence| {
+        let failure = Some(pb::Failure { category, status: None });
+        encoded(&pb::RetryContext { failure, evidence, ..context("t") })
+    };
+    assert_eq!(decide(&process, unknown(99, 42)).await.code, Some(Code::Ok));
+    refused(&decide(&process, unknown(19, 0)).await, Code::InvalidArgument, "CONTEXT_INVALID");
+    assert_eq!(process.metric("retryd_unknown_enum_values_total").await, 3);
+}
+
 #[tokio::test]
 async fn too_large() {
     let process = Process::start(&[]);
