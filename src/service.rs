@@ -7,7 +7,7 @@ use futures_core::Stream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use self::decide_stream::DecideStream;
+pub use self::decide_stream::DecideStream;
 use crate::admin::metrics::Metrics;
 use crate::budget::Store;
 use crate::clock::Now;
