@@ -174,6 +174,7 @@ pub(crate) struct Ending {
 
 pub(crate) async fn connection(at: SocketAddr) -> SendRequest<Bytes> {
     let stream = TcpStream::connect(at).await.unwrap();
+    stream.set_nodelay(true).unwrap();
     let (send, connection) = h2::client::handshake(stream).await.unwrap();
     tokio::spawn(connection);
     send
