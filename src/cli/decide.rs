@@ -141,7 +141,7 @@ fn write_row(
             }
             Ok(())
         }
-        Err(refusal) => writeln!(out, "{place:>4}  {}", refusal.reason().reason()),
+        Err(refusal) => writeln!(out, "{place:>4}  {}", refusal.reason().name()),
     }
 }
 
