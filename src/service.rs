@@ -12,7 +12,7 @@ use crate::admin::metrics::Metrics;
 use crate::budget::Store;
 use crate::clock::Now;
 use crate::decider::{Answer, Decider};
-use crate::server::Deadline;
+use crate::server::{Deadline, deadline_exceeded};
 use crate::wire::pb::budget_service_server::{BudgetService, BudgetServiceServer};
 use crate::wire::pb::retry_service_server::{RetryService, RetryServiceServer};
 use crate::wire::refusal::Refusal;
@@ -196,9 +196,7 @@ impl<S: Store> BudgetService for Retryd<S> {
 /// Nobody waits for an answer after the deadline: it would charge a retry that is never sent.
 fn in_time(deadline: Option<&Deadline>, now: Now) -> Result<(), Status> {
     match deadline {
-        Some(deadline) if deadline.passed(now) => {
-            Err(Status::deadline_exceeded("the deadline of the call has passed"))
-        }
+        Some(deadline) if deadline.passed(now) => Err(deadline_exceeded()),
         Some(_) | None => Ok(()),
     }
 }

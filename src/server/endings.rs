@@ -8,7 +8,7 @@ use crate::wire::refusal::{DOMAIN, Refusal};
 
 const STATUS: &str = "grpc-status";
 
-pub(super) fn deadline_exceeded() -> Status {
+pub(crate) fn deadline_exceeded() -> Status {
     Status::deadline_exceeded("the deadline of the call has passed")
 }
 
