@@ -66,5 +66,5 @@ fn sum_is_open(budgets: &[Budget], policy: &Policy) -> Option<Warning> {
     let mut scopes =
         policy.payers.ids().iter().filter_map(|id| budgets.get(id.0)).map(|budget| budget.scope);
     let bounded = scopes.any(Scope::has_few_keys);
-    (!bounded).then(|| Warning::ManyFloors { policy: name })
+    (!bounded).then_some(Warning::ManyFloors { policy: name })
 }
