@@ -72,6 +72,9 @@ impl<S: Store> Decider<S> {
         // Other callers wait for these balances: let go before anything is written.
         drop(account);
         self.metrics.decided(outcome.reason());
+        if question.usage != Usage::NOTHING && !question.dry_run {
+            self.metrics.usage_reports.inc();
+        }
         // Even an addition of nothing would take the counters from the other cores' caches.
         if question.oddities != Oddities::default() {
             self.metrics.unknown_enum_values.inc_by(question.oddities.unknown_enums);
@@ -90,6 +93,7 @@ impl<S: Store> Decider<S> {
     /// Deposits what the callers of one tenant and operation did, and tells the scarcest budget.
     pub fn deposit(&self, tenant: &str, operation: &str, usage: &Usage) -> Option<State<'_>> {
         let policy = self.policies.find(tenant, operation);
+        self.metrics.usage_reports.inc();
         self.store.deposit(&policy.payers, tenant, operation, usage, self.now().monotonic_ms)
     }
 
