@@ -117,6 +117,17 @@ impl<S: Store> Retryd<S> {
         Ok(pb::GetBudgetResponse { budgets: states.into_iter().map(Into::into).collect() })
     }
 
+    /// Nobody waits for an answer after the deadline: it would charge a retry that is never sent.
+    fn in_time(&self, deadline: Option<&Deadline>, now: Now) -> Result<(), Status> {
+        match deadline {
+            Some(deadline) if deadline.passed(now) => {
+                self.metrics.deadlines_exceeded.inc();
+                Err(deadline_exceeded())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Counts a refusal where it is made, once for each refused question or entry.
     fn counted<T>(&self, parsed: Result<T, Refusal>) -> Result<T, Refusal> {
         parsed.inspect_err(|refusal| self.metrics.refused(refusal.reason()))
@@ -130,7 +141,7 @@ impl<S: Store> RetryService for Retryd<S> {
         request: Request<pb::RetryContext>,
     ) -> Result<Response<pb::Decision>, Status> {
         let now = self.decider.now();
-        in_time(request.extensions().get(), now)?;
+        self.in_time(request.extensions().get(), now)?;
         Ok(Response::new(self.decide_at(request.get_ref(), now)?))
     }
 
@@ -190,14 +201,6 @@ impl<S: Store> BudgetService for Retryd<S> {
         _request: Request<pb::WatchBudgetRequest>,
     ) -> Result<Response<Self::WatchBudgetStream>, Status> {
         Err(not_in_this_version("WatchBudget"))
-    }
-}
-
-/// Nobody waits for an answer after the deadline: it would charge a retry that is never sent.
-fn in_time(deadline: Option<&Deadline>, now: Now) -> Result<(), Status> {
-    match deadline {
-        Some(deadline) if deadline.passed(now) => Err(deadline_exceeded()),
-        Some(_) | None => Ok(()),
     }
 }
 
