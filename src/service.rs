@@ -12,7 +12,7 @@ use crate::admin::metrics::Metrics;
 use crate::budget::Store;
 use crate::clock::Now;
 use crate::decider::{Answer, Decider};
-use crate::server::Deadline;
+use crate::server::{Deadline, deadline_exceeded};
 use crate::wire::context::{self, Oddities};
 use crate::wire::pb::budget_service_server::{BudgetService, BudgetServiceServer};
 use crate::wire::pb::retry_service_server::{RetryService, RetryServiceServer};
@@ -74,6 +74,7 @@ impl<S: Store> Retryd<S> {
     fn decide_at(&self, context: &pb::RetryContext, now: Now) -> Result<pb::Decision, Refusal> {
         let mut oddities = Oddities::default();
         let question = context::parse(context, now.unix_ms, &mut oddities);
+        // Even an addition of nothing would take the counters from the other cores' caches.
         if oddities != Oddities::default() {
             self.metrics.unknown_enum_values.inc_by(oddities.unknown_enums);
             self.metrics.malformed_hints.inc_by(oddities.malformed_hints);
@@ -124,6 +125,17 @@ impl<S: Store> Retryd<S> {
         Ok(pb::GetBudgetResponse { budgets: states.into_iter().map(Into::into).collect() })
     }
 
+    /// Nobody waits for an answer after the deadline: it would charge a retry that is never sent.
+    fn in_time(&self, deadline: Option<&Deadline>, now: Now) -> Result<(), Status> {
+        match deadline {
+            Some(deadline) if deadline.passed(now) => {
+                self.metrics.deadlines_exceeded.inc();
+                Err(deadline_exceeded())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Counts a refusal where it is made, once for each refused question or entry.
     fn counted<T>(&self, parsed: Result<T, Refusal>) -> Result<T, Refusal> {
         parsed.inspect_err(|refusal| self.metrics.refused(refusal.reason()))
@@ -137,7 +149,7 @@ impl<S: Store> RetryService for Retryd<S> {
         request: Request<pb::RetryContext>,
     ) -> Result<Response<pb::Decision>, Status> {
         let now = self.decider.now();
-        in_time(request.extensions().get(), now)?;
+        self.in_time(request.extensions().get(), now)?;
         Ok(Response::new(self.decide_at(request.get_ref(), now)?))
     }
 
@@ -197,16 +209,6 @@ impl<S: Store> BudgetService for Retryd<S> {
         _request: Request<pb::WatchBudgetRequest>,
     ) -> Result<Response<Self::WatchBudgetStream>, Status> {
         Err(not_in_this_version("WatchBudget"))
-    }
-}
-
-/// Nobody waits for an answer after the deadline: it would charge a retry that is never sent.
-fn in_time(deadline: Option<&Deadline>, now: Now) -> Result<(), Status> {
-    match deadline {
-        Some(deadline) if deadline.passed(now) => {
-            Err(Status::deadline_exceeded("the deadline of the call has passed"))
-        }
-        Some(_) | None => Ok(()),
     }
 }
 

@@ -61,7 +61,7 @@ impl Refused {
     ];
 
     /// The reason's name in the contract.
-    pub const fn reason(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Refused::ContextInvalid => "CONTEXT_INVALID",
             Refused::NotProtobuf => "NOT_PROTOBUF",
@@ -102,9 +102,8 @@ impl Metrics {
                 let verdict = if rule == Rule::Retryable { "RETRY" } else { "DO_NOT_RETRY" };
                 decisions.get_or_create_owned(&[("verdict", verdict), ("reason", rule.name())])
             }),
-            refused: Refused::ALL.map(|refused_for| {
-                refused.get_or_create_owned(&[("reason", refused_for.reason())])
-            }),
+            refused: Refused::ALL
+                .map(|refused_for| refused.get_or_create_owned(&[("reason", refused_for.name())])),
             connections: ports::register(&mut registry),
             policy,
             registry,
@@ -194,7 +193,7 @@ mod tests {
             ));
         }
         for (count, reason) in (1..).zip(Refused::ALL) {
-            let name = reason.reason();
+            let name = reason.name();
             has(format!("retryd_requests_refused_total{{reason=\"{name}\"}} {count}"));
         }
         for (count, port) in (1..).zip(Port::ALL) {

@@ -57,9 +57,9 @@ impl<'s, 'a> Held<'s, 'a> {
         }
         if ask.dry_run {
             // Only now, so that all copies are of one instant.
-            payers
-                .iter_mut()
-                .for_each(|payer| payer.holding = Holding::Copied(payer.holding.balance()));
+            for payer in payers {
+                payer.holding = Holding::Copied(payer.holding.balance());
+            }
         }
     }
 

@@ -86,9 +86,9 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// The costs of 2026.
+    /// What AWS's SDKs charge since 2026: `aws-2026` in a policy file.
     pub const AWS_2026: Costs = Costs { transient: 14, throttling: 5, timeout: 14 };
-    /// The costs before.
+    /// What they charged before: `aws-legacy`.
     pub const AWS_LEGACY: Costs = Costs { transient: 5, throttling: 5, timeout: 10 };
 
     fn of(&self, class: Class) -> u32 {
@@ -99,7 +99,13 @@ impl Costs {
         }
     }
 
-    fn smallest(&self) -> u32 {
+    /// The cheapest of the three.
+    pub(crate) fn smallest(&self) -> u32 {
         self.transient.min(self.throttling).min(self.timeout)
+    }
+
+    /// The dearest of the three.
+    pub(crate) fn largest(&self) -> u32 {
+        self.transient.max(self.throttling).max(self.timeout)
     }
 }

@@ -1,6 +1,7 @@
 //! Whose balance it is, as bytes.
-use super::Scope;
 use smallvec::SmallVec;
+
+use super::Scope;
 
 /// Room for the longest names that the border lets in. Longer ones would cost an allocation.
 const KEY_BYTES_ON_STACK: usize = 400;

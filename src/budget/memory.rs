@@ -116,8 +116,8 @@ impl Store for Memory {
         usage: &Usage,
         now_ms: u64,
     ) -> Option<State<'a>> {
-        let report = Ask { usage, ..looking(payers, tenant, operation, now_ms) };
-        Held::open(self, Ask { dry_run: false, ..report }).scarcest()
+        let report = Ask { usage, dry_run: false, ..looking(payers, tenant, operation, now_ms) };
+        Held::open(self, report).scarcest()
     }
 
     fn look<'a>(

@@ -14,8 +14,9 @@ pub mod throttle;
 pub use memory::{BALANCES_MAX, Memory};
 pub use store::{Account, Ask, Payment, Receipt, Store};
 
-use crate::engine::Purse;
 use arrayvec::ArrayVec;
+
+use crate::engine::Purse;
 
 /// Budgets that one policy may name.
 pub const PAYERS_MAX: usize = 8;
@@ -47,7 +48,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Scopes with few keys are contended: their balances are locked last and shortest.
+    /// Whether callers of many tenants share a balance. Such a balance bounds their sum; and it is
+    /// contended, so it is locked last and shortest.
     pub(crate) fn has_few_keys(self) -> bool {
         match self {
             Scope::Operation | Scope::Global => true,

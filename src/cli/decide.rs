@@ -68,9 +68,10 @@ impl Decide {
             context.explain |= self.explain;
             let outcome = retryd.decide(&context);
             code = code.max(exit_code(&outcome));
-            let written = match table {
-                true => write_row(&mut out, place, &outcome),
-                false => write_json(&mut out, outcome),
+            let written = if table {
+                write_row(&mut out, place, &outcome)
+            } else {
+                write_json(&mut out, outcome)
             };
             match written {
                 // Whoever reads has seen enough.
@@ -89,9 +90,10 @@ impl Decide {
             _ => fs::read_to_string(&self.file).map(|read| text = read),
         };
         read.with_context(|| format!("cannot read `{name}`"))?;
-        let contexts: Result<Vec<_>, _> = match text.trim_start().starts_with('[') {
-            true => serde_json::from_str(&text),
-            false => serde_json::Deserializer::from_str(&text).into_iter().collect(),
+        let contexts: Result<Vec<_>, _> = if text.trim_start().starts_with('[') {
+            serde_json::from_str(&text)
+        } else {
+            serde_json::Deserializer::from_str(&text).into_iter().collect()
         };
         let contexts =
             contexts.with_context(|| format!("`{name}` is no proto-JSON RetryContext"))?;
@@ -139,7 +141,7 @@ fn write_row(
             }
             Ok(())
         }
-        Err(refusal) => writeln!(out, "{place:>4}  {}", refusal.reason().reason()),
+        Err(refusal) => writeln!(out, "{place:>4}  {}", refusal.reason().name()),
     }
 }
 

@@ -24,9 +24,10 @@ pub(super) struct Healthcheck {
 
 impl Healthcheck {
     pub(super) fn run(self) -> anyhow::Result<u8> {
-        let uri = match self.address.starts_with("unix:") {
-            true => self.address.clone(),
-            false => format!("http://{}", self.address),
+        let uri = if self.address.starts_with("unix:") {
+            self.address.clone()
+        } else {
+            format!("http://{}", self.address)
         };
         let endpoint = Endpoint::from_shared(uri)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -95,7 +95,7 @@ pub enum Wait {
     Unsaid,
     /// At least this long, in milliseconds.
     AtLeast(u64),
-    /// Not at all: a `grpc-retry-pushback-ms` that is negative or unreadable.
+    /// Not at all: a `grpc-retry-pushback-ms` that is negative or unreadable (gRFC A6).
     Forbidden,
 }
 

@@ -1,6 +1,6 @@
 //! A failure, held against the rules once. The throttle's count and stages 2 to 4 read it.
 use super::facts::{Evidence, Hint};
-use super::failure::{Category, Failure, GrpcCode, HttpStatus};
+use super::failure::{Category, Failure, GrpcCode};
 use super::permanent::{self, TransientFailure};
 use super::rules::Rules;
 
@@ -79,9 +79,7 @@ impl Class {
             Failure::Grpc(GrpcCode::ResourceExhausted) => Class::Throttling,
             Failure::Grpc(GrpcCode::DeadlineExceeded)
             | Failure::Category(Category::AttemptTimeout) => Class::Timeout,
-            Failure::Http(HttpStatus { .. }) | Failure::Grpc(_) | Failure::Category(_) => {
-                Class::Transient
-            }
+            Failure::Http(_) | Failure::Grpc(_) | Failure::Category(_) => Class::Transient,
         }
     }
 }

@@ -25,7 +25,7 @@ pub enum Rule {
     IdempotencyKeyNotSent,
     /// It may have been processed, and nothing makes a repeat safe.
     MaybeProcessed,
-    /// The server pushed back with "do not retry".
+    /// The server pushed back with "do not retry" (gRFC A6).
     ServerForbids,
     /// The policy does not list the failure.
     NotRetryable,

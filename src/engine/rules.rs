@@ -4,17 +4,19 @@ use super::failure::{Category, GrpcCode, HttpStatus};
 /// The rules of one policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Attempts for one call, the first included.
+    /// Attempts for one call, the first included. 1 to 1000 in a policy file.
     pub attempts_max: u32,
-    /// What must be left of the deadline when the next attempt starts, and a little more.
+    /// What must be left of the deadline when the next attempt starts, and at least 1 ms more. 0 to
+    /// 1 h in a policy file.
     pub min_attempt_budget_ms: u64,
     /// How waits grow.
     pub backoff: Backoff,
-    /// The longest hint that is honoured.
+    /// The longest hint that is honoured. 0 to 24 h in a policy file.
     pub hint_ms_max: u64,
     /// Failures that may be repeated.
     pub retry_on: RetryOn,
-    /// Statuses that prove that the server did no work.
+    /// Statuses that prove that the server did no work. 421 (RFC 9110 §15.5.20) and 425 (RFC 8470
+    /// §5.2) say so; that 429 does is a convention.
     pub refusal_statuses: Statuses,
 }
 
@@ -56,11 +58,11 @@ impl Default for Rules {
 /// Exponential backoff, in whole milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// The wait after the first attempt, before jitter.
+    /// The wait after the first attempt, before jitter. 0 to 1 h in a policy file.
     pub base_ms: u64,
-    /// The longest wait. At least 1.
+    /// The longest wait. At least 1 ms, and in a policy file `base_ms` to 24 h.
     pub max_ms: u64,
-    /// Growth from one wait to the next, in thousandths. At least 1000.
+    /// Growth from one wait to the next, in thousandths. 1000 to 100 000 in a policy file.
     pub multiplier_thousandths: u32,
     /// How the wait is spread.
     pub jitter: Jitter,

@@ -132,7 +132,7 @@ fn bucket_limits(reader: &mut Reader<'_>, written: &file::TokenBucket) -> bucket
             file::Costs::Each(each) => each_cost(reader, each, cost_max),
         },
     };
-    let highest = costs.transient.max(costs.throttling).max(costs.timeout);
+    let highest = costs.largest();
     if let Some(written) = written.capacity.as_ref().filter(|_| cost_max < highest) {
         let message = format!("`{key}` must cover the highest cost, which is {highest}");
         reader.refuse(place(written), message);

@@ -78,7 +78,6 @@ fn throttle(limits: &throttle::Limits, holds: &str) -> String {
 fn token_bucket(limits: &bucket::Limits, holds: &str) -> String {
     let bucket::Limits { capacity, costs } = limits;
     let bucket::Costs { transient, throttling, timeout } = costs;
-    let cheapest = (*transient).min(*throttling).min(*timeout).max(1);
     format!(
         "over any time T, the costs of retries granted and not released <= {capacity} + 1 x first-try \
          successes + the cost of each retried success reported in T; {holds}. A retry costs \
@@ -86,7 +85,7 @@ fn token_bucket(limits: &bucket::Limits, holds: &str) -> String {
          success at most {} from full, then none. A retry that succeeds pays for the next: only \
          failing retries drain the bucket. Time alone heals nothing, but a balance that was idle \
          for 10m starts full again (add {capacity} for each such pause).",
-        capacity / cheapest
+        capacity / costs.smallest().max(1)
     )
 }
 

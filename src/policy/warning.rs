@@ -59,14 +59,12 @@ pub(super) fn warnings(budgets: &[Budget], policies: &[Policy]) -> Box<[Warning]
 }
 
 fn sum_is_open(budgets: &[Budget], policy: &Policy) -> Option<Warning> {
-    let policy_name = || policy.name.clone();
+    let name = policy.name.clone();
     if policy.payers.ids().is_empty() {
-        return Some(Warning::Unbudgeted { policy: policy_name() });
+        return Some(Warning::Unbudgeted { policy: name });
     }
-    let mut scopes = policy.payers.ids().iter().filter_map(|id| budgets.get(id.0)).map(|b| b.scope);
-    let bounded = scopes.any(|scope| match scope {
-        Scope::Operation | Scope::Global => true,
-        Scope::Tenant | Scope::TenantOperation => false,
-    });
-    (!bounded).then(|| Warning::ManyFloors { policy: policy_name() })
+    let mut scopes =
+        policy.payers.ids().iter().filter_map(|id| budgets.get(id.0)).map(|budget| budget.scope);
+    let bounded = scopes.any(Scope::has_few_keys);
+    (!bounded).then_some(Warning::ManyFloors { policy: name })
 }

@@ -148,7 +148,8 @@ fn ended_by(status: Status, origin: Arc<Origin>) -> Response<Answer> {
     status.into_http::<()>().map(|()| Answer::empty(origin))
 }
 
-/// What the gRPC specification answers to a request that is not gRPC. tonic takes it for gRPC.
+/// The HTTP status for a request that is not gRPC, which tonic would take for gRPC. That it is 415
+/// for another media type says gRPC over HTTP/2; 405 for another method says RFC 9110 §15.5.6.
 fn not_grpc<B>(request: &Request<B>) -> Option<StatusCode> {
     if request.method() != Method::POST {
         return Some(StatusCode::METHOD_NOT_ALLOWED);

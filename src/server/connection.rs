@@ -65,8 +65,12 @@ impl Serve for Http2 {
         };
         match end {
             End::Closed => {}
-            End::NoHandshake => drop(port.counts.refused_handshake.inc()),
-            End::Cut => drop(port.counts.cut.inc()),
+            End::NoHandshake => {
+                port.counts.refused_handshake.inc();
+            }
+            End::Cut => {
+                port.counts.cut.inc();
+            }
         }
     }
 }

@@ -1,4 +1,6 @@
 //! The caller's own deadline for a call, from the header `grpc-timeout`.
+//!
+//! Source: <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>.
 use std::time::Duration;
 
 use http::HeaderMap;

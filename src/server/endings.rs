@@ -8,7 +8,7 @@ use crate::wire::refusal::{DOMAIN, Refusal};
 
 const STATUS: &str = "grpc-status";
 
-pub(super) fn deadline_exceeded() -> Status {
+pub(crate) fn deadline_exceeded() -> Status {
     Status::deadline_exceeded("the deadline of the call has passed")
 }
 
@@ -36,7 +36,7 @@ pub(super) fn is_not_protobuf(headers: &HeaderMap) -> bool {
     let status = if invalid { Status::from_header_map(headers) } else { None };
     status
         .and_then(|status| status.get_details_error_info())
-        .is_some_and(|info| info.domain == DOMAIN && info.reason == Refused::NotProtobuf.reason())
+        .is_some_and(|info| info.domain == DOMAIN && info.reason == Refused::NotProtobuf.name())
 }
 
 pub(super) fn too_large(headers: &HeaderMap) -> Status {

@@ -9,7 +9,7 @@ use futures_core::Stream;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::{Status, Streaming};
 
-use super::{Retryd, in_time};
+use super::Retryd;
 use crate::admin::metrics::Refused;
 use crate::budget::Store;
 use crate::server::Deadline;
@@ -44,7 +44,7 @@ impl<S: Store> DecideStream<S> {
     fn answer(&self, context: &pb::RetryContext) -> Result<pb::StreamedDecision, Status> {
         use pb::streamed_decision::Outcome;
         let now = self.retryd.decider.now();
-        in_time(self.deadline.as_ref(), now)?;
+        self.retryd.in_time(self.deadline.as_ref(), now)?;
         let outcome = match self.retryd.decide_at(context, now) {
             Ok(decision) => Outcome::Decision(decision),
             Err(refusal) => Outcome::Refusal(refusal.into()),

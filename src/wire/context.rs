@@ -68,11 +68,12 @@ fn remaining_ms(remaining: Option<&pbjson_types::Duration>) -> Result<Option<u64
 }
 
 fn idempotency(idempotency: Option<&pb::Idempotency>) -> Idempotency {
-    idempotency.map_or(Idempotency::default(), |given| Idempotency {
+    let Some(given) = idempotency else { return Idempotency::default() };
+    Idempotency {
         declared: given.declared,
         key_registered: given.key_registered,
         key_sent: given.key_sent,
-    })
+    }
 }
 
 /// Unknown numbers read as the unsafe side: maybe processed.

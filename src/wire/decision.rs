@@ -55,7 +55,7 @@ fn steps(answer: &Answer<'_>) -> Vec<pb::Step> {
 }
 
 /// The contract's word for a rule.
-pub fn reason(rule: Rule) -> pb::Reason {
+fn reason(rule: Rule) -> pb::Reason {
     match rule {
         Rule::AttemptsExhausted => pb::Reason::AttemptsExhausted,
         Rule::BudgetExhausted => pb::Reason::BudgetExhausted,

@@ -1,7 +1,7 @@
 //! Names and ids that callers choose: bounded, and without control characters.
 
-pub(super) const TENANT_BYTES_MAX: usize = 128;
-pub(super) const OPERATION_BYTES_MAX: usize = 256;
+const TENANT_BYTES_MAX: usize = 128;
+const OPERATION_BYTES_MAX: usize = 256;
 const ID_BYTES_MAX: usize = 64;
 
 pub(super) fn tenant(text: &str) -> Result<&str, &'static str> {

@@ -46,7 +46,7 @@ impl Refusal {
 
     /// The status, with a message of the caller's.
     pub(crate) fn saying(&self, message: impl Into<String>) -> Status {
-        let mut details = ErrorDetails::with_error_info(self.reason().reason(), DOMAIN, []);
+        let mut details = ErrorDetails::with_error_info(self.reason().name(), DOMAIN, []);
         if let Refusal::ContextInvalid(Violations(violations)) = self {
             for Violation { field, description } in violations {
                 details.add_bad_request_violation(*field, *description);
