@@ -5,13 +5,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Sleep, sleep},
+    time::{Sleep, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     connection::ConnectInfo,
-    limits::ACCEPT_PAUSE,
+    limits::{ACCEPT_PAUSE, BACKLOG},
     listen::{Bound, Socket},
 };
 use crate::admin::ports::ConnectionCounts;
@@ -34,14 +34,15 @@ pub(crate) struct Acceptor<S> {
 }
 
 impl<S: Serve> Acceptor<S> {
-    /// Accepts until `stop`; then the listener is closed. Connections go on.
+    /// Accepts until `stop`; then the listener is closed. Connections go on, and those that the
+    /// system has already taken are served: closing would reset them.
     pub(crate) async fn run(self, bound: Bound, stop: CancellationToken) {
         let mut failing = Trouble::default();
         let mut full = Trouble::default();
         loop {
             let accepted = tokio::select! {
                 biased;
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => return self.admit_waiting(&bound).await,
                 () = failing.gone() => {
                     tracing::info!(listen = %bound.local(), "connections can be accepted again");
                     continue;
@@ -71,6 +72,17 @@ impl<S: Serve> Acceptor<S> {
                         () = sleep(ACCEPT_PAUSE) => {}
                     }
                 }
+            }
+        }
+    }
+
+    async fn admit_waiting(&self, bound: &Bound) {
+        for _ in 0..BACKLOG {
+            match timeout(Duration::ZERO, bound.accept()).await {
+                Ok(Ok(socket)) => {
+                    self.admit(socket);
+                }
+                Ok(Err(_)) | Err(_) => return,
             }
         }
     }
