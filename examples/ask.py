@@ -1,5 +1,5 @@
-"""Asks retryd whether a failed call may be repeated. The stubs: pip install grpcio-tools, then
-python -m grpc_tools.protoc --proto_path=proto --python_out=. --grpc_python_out=. retryd/v1/retryd.proto"""
+"""Asks retryd whether a failed call may be repeated. The stubs, from the root of the repository: pip install grpcio-tools,
+python -m grpc_tools.protoc --proto_path=proto --python_out=examples --grpc_python_out=examples retryd/v1/retryd.proto"""
 import sys, grpc
 from retryd.v1 import retryd_pb2 as pb, retryd_pb2_grpc as retryd
 
