@@ -59,7 +59,11 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let filter = parse(filter)?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        // A line that cannot be written is lost. Saying so on stderr would panic there.
+        .log_internal_errors(false);
     Ok(match form {
         Form::Human => Box::new(lines.finish()),
         Form::Json => Box::new(lines.json().flatten_event(true).with_current_span(false).finish()),

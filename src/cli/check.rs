@@ -1,5 +1,8 @@
 //! `retryd check`: errors and warnings of policy files, and what each budget guarantees.
-use std::path::PathBuf;
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
 
 use clap::Args;
 
@@ -14,30 +17,34 @@ pub(super) struct Check {
 }
 
 impl Check {
-    pub(super) fn run(self) -> u8 {
+    pub(super) fn run(self) -> anyhow::Result<u8> {
+        let mut out = io::stdout().lock();
         let mut code = FINE;
         for path in &self.policy {
             match Policies::load(path) {
-                Ok(policies) => print(&path.display().to_string(), &policies),
+                Ok(policies) => {
+                    super::unless_closed(write(&mut out, &path.display().to_string(), &policies))?;
+                }
                 Err(rejected) => {
-                    eprintln!("{rejected}");
+                    super::complain(&rejected);
                     code = BAD;
                 }
             }
         }
-        code
+        Ok(code)
     }
 }
 
-fn print(name: &str, policies: &Policies) {
-    println!("{name}: fine, revision {}", policies.revision());
+fn write(out: &mut impl Write, name: &str, policies: &Policies) -> io::Result<()> {
+    writeln!(out, "{name}: fine, revision {}", policies.revision())?;
     for warning in policies.warnings() {
-        println!("  warning: {warning}");
+        writeln!(out, "  warning: {warning}")?;
     }
     for sentence in policies.not_yet_enforced() {
-        println!("  warning: `retryd serve` refuses this file: {sentence}");
+        writeln!(out, "  warning: `retryd serve` refuses this file: {sentence}")?;
     }
     for budget in policies.budgets() {
-        println!("  budget `{}`: {}", budget.name, guarantee(budget));
+        writeln!(out, "  budget `{}`: {}", budget.name, guarantee(budget))?;
     }
+    Ok(())
 }

@@ -51,7 +51,7 @@ impl Healthcheck {
     }
 
     fn no(&self, why: &str) -> u8 {
-        eprintln!("{}: not serving: {why}", self.address);
+        super::complain(&format_args!("{}: not serving: {why}", self.address));
         NO
     }
 }

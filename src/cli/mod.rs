@@ -6,7 +6,11 @@ mod decide;
 mod healthcheck;
 mod serve;
 
-use std::process::ExitCode;
+use std::{
+    fmt,
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
@@ -55,22 +59,36 @@ impl Cli {
             None => self.serve.run(),
             Some(Command::Serve(serve)) => serve.run(),
             Some(Command::Decide(decide)) => decide.run(),
-            Some(Command::Check(check)) => Ok(check.run()),
+            Some(Command::Check(check)) => check.run(),
             Some(Command::Healthcheck(healthcheck)) => healthcheck.run(),
             Some(Command::Completions { shell }) => {
-                let mut command = Cli::command();
-                clap_complete::generate(shell, &mut command, "retryd", &mut std::io::stdout());
-                Ok(FINE)
+                // Into memory first: the library panics where nobody reads.
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Cli::command(), "retryd", &mut script);
+                unless_closed(io::stdout().write_all(&script)).map(|()| FINE)
             }
         };
         match ended {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
-                eprintln!("error: {error:#}");
+                complain(&format_args!("error: {error:#}"));
                 ExitCode::from(BAD)
             }
         }
     }
+}
+
+/// Whoever reads may have seen enough: that is no error.
+fn unless_closed(written: io::Result<()>) -> anyhow::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
+/// Writes to stderr. If nobody reads there, nobody can be told.
+fn complain(what: &dyn fmt::Display) {
+    writeln!(io::stderr(), "{what}").ok();
 }
 
 /// The policies of a file, or the embedded ones.

@@ -2,7 +2,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, builder::BoolishValueParser};
 use tonic::service::Routes;
 use tonic_reflection::pb::{v1, v1alpha};
 
@@ -22,7 +22,7 @@ pub(super) struct Serve {
     #[arg(action = ArgAction::Append, default_value = "127.0.0.1:50051")]
     listen: Vec<Listen>,
     /// Allow plaintext on an address that is not loopback
-    #[arg(long, env = "RETRYD_INSECURE")]
+    #[arg(long, env = "RETRYD_INSECURE", value_parser = BoolishValueParser::new())]
     insecure: bool,
     /// A separate address that serves only health
     #[arg(long, env = "RETRYD_PROBE_LISTEN", value_name = "ADDR")]
@@ -153,6 +153,10 @@ async fn bind_all(addresses: &[Listen]) -> anyhow::Result<Vec<Bound>> {
     Ok(bound)
 }
 
+/// Bytes of a question to reflection. It holds a name or two, and its stream may stay open: with
+/// the library's 4 MiB, one connection could make the process hold half a gigabyte.
+const REFLECTION_QUESTION_MAX: usize = 4 << 10;
+
 fn routes(retryd: &Retryd<Memory>, health: &Health) -> anyhow::Result<Routes> {
     let reflection = || {
         tonic_reflection::server::Builder::configure()
@@ -167,6 +171,6 @@ fn routes(retryd: &Retryd<Memory>, health: &Health) -> anyhow::Result<Routes> {
     Ok(Routes::new(retryd.retry_service())
         .add_service(retryd.budget_service())
         .add_service(health.service())
-        .add_service(v1.build_v1()?)
-        .add_service(v1alpha.build_v1alpha()?))
+        .add_service(v1.build_v1()?.max_decoding_message_size(REFLECTION_QUESTION_MAX))
+        .add_service(v1alpha.build_v1alpha()?.max_decoding_message_size(REFLECTION_QUESTION_MAX)))
 }

@@ -70,6 +70,23 @@ async fn every_violation_in_one_answer() {
     assert_eq!(ending.fields, ["tenant", "attempts_made", "failure"]);
 }
 
+/// Reflection is asked for a name or two, on a stream that may stay open.
+#[tokio::test]
+async fn a_question_to_reflection_is_small() {
+    let process = Process::start(&[]);
+    for version in ["v1", "v1alpha"] {
+        let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
+        let mut send = connection(process.calls).await.ready().await.unwrap();
+        let request = grpc(&path).body(()).unwrap();
+        let (response, mut question) = send.send_request(request, false).unwrap();
+        // Declared, and the stream stays open: nothing is kept for what may follow.
+        question.send_data(frame(0, 1 << 20, b"x").into(), false).unwrap();
+        let mut body = timeout(SOON, response).await.unwrap().unwrap().into_body();
+        assert!(timeout(SOON, body.data()).await.expect("still waiting for more").is_none());
+    }
+    process.answers().await;
+}
+
 /// B42: a number that this version does not know is counted, whatever becomes of the question.
 #[tokio::test]
 async fn unknown_enum_numbers_are_counted() {

@@ -153,6 +153,37 @@ fn plaintext_beyond_loopback_needs_insecure() {
 }
 
 #[test]
+fn the_variable_for_insecure_reads_as_people_write_it() {
+    for (value, code) in [("0", 2), ("false", 2), ("no", 2), ("maybe", 2)] {
+        let output = Command::new(env!("CARGO_BIN_EXE_retryd"))
+            .args(["serve", "--listen", "0.0.0.0:0", "--admin-listen", "127.0.0.1:0"])
+            .env("RETRYD_INSECURE", value)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code), "{value}");
+    }
+    for value in ["1", "true", "yes"] {
+        let variable = ("RETRYD_INSECURE", value);
+        drop(Process::start_with(&["--listen", "0.0.0.0:0"], &[variable]));
+    }
+}
+
+/// Nobody reads on: no panic, and no other exit code.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    for arguments in ["check src/policy/default.yaml", "completions bash"] {
+        let line =
+            format!("{} {arguments} | true; exit ${{PIPESTATUS[0]}}", env!("CARGO_BIN_EXE_retryd"));
+        for _ in 0..5 {
+            let output = Command::new("bash").args(["-c", &line]).output().unwrap();
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{arguments}: {error}");
+            assert!(error.is_empty(), "{arguments}: {error}");
+        }
+    }
+}
+
+#[test]
 fn bad_use() {
     for arguments in [
         &["serve", "--listen", "nowhere"][..],
