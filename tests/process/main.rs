@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a process runs on the real clock")]
 mod bad_bytes;
 mod budget_service;
+mod closed_pipes;
 mod command_line;
 mod drain;
 mod flood;
