@@ -45,13 +45,13 @@ fn a_usage_is_counted_where_it_is_booked() {
     let entry = |tenant: &str| pb::TenantUsage {
         tenant: tenant.to_owned(),
         operation: "op".to_owned(),
-        usage: usage.clone(),
+        usage,
     };
 
     retryd.decide(&context(None)).unwrap();
-    retryd.decide(&pb::RetryContext { dry_run: true, ..context(usage.clone()) }).unwrap();
+    retryd.decide(&pb::RetryContext { dry_run: true, ..context(usage) }).unwrap();
     assert_eq!(metrics.usage_reports.get(), 0);
-    retryd.decide(&context(usage.clone())).unwrap();
+    retryd.decide(&context(usage)).unwrap();
     assert_eq!(metrics.usage_reports.get(), 1);
     let report = pb::ReportUsageRequest {
         usage: vec![entry("a"), entry(""), entry("b")],

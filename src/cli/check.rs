@@ -41,7 +41,10 @@ fn write(out: &mut impl Write, name: &str, policies: &Policies) -> io::Result<()
         writeln!(out, "  warning: {warning}")?;
     }
     for sentence in policies.not_yet_enforced() {
-        writeln!(out, "  warning: `retryd serve` refuses this file: {sentence}")?;
+        writeln!(
+            out,
+            "  warning: `retryd serve` refuses this file, this version does not enforce all of it: {sentence}"
+        )?;
     }
     for budget in policies.budgets() {
         writeln!(out, "  budget `{}`: {}", budget.name, guarantee(budget))?;

@@ -44,7 +44,10 @@ impl Healthcheck {
 
     async fn ask(&self, endpoint: Endpoint) -> Result<ServingStatus, tonic::Status> {
         let connect = endpoint.connect().await;
-        let channel = connect.map_err(|error| tonic::Status::unavailable(error.to_string()))?;
+        let channel = connect.map_err(|error| {
+            // With its causes: by itself it says "transport error".
+            tonic::Status::unavailable(format!("{:#}", anyhow::Error::from(error)))
+        })?;
         let question = HealthCheckRequest { service: self.service.clone() };
         let answer = HealthClient::new(channel).check(question).await?;
         Ok(answer.get_ref().status())

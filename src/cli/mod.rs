@@ -14,7 +14,7 @@ use std::{
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::policy::{Policies, parse_ms};
+use crate::policy::{Policies, Rejected, parse_ms};
 
 /// Fine.
 const FINE: u8 = 0;
@@ -71,7 +71,11 @@ impl Cli {
         match ended {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
-                complain(&format_args!("error: {error:#}"));
+                match error.downcast_ref::<Rejected>() {
+                    // A report of its own, with its own headings.
+                    Some(rejected) => complain(rejected),
+                    None => complain(&format_args!("error: {error:#}")),
+                }
                 ExitCode::from(BAD)
             }
         }
@@ -100,7 +104,9 @@ fn policies(path: Option<&std::path::Path>) -> anyhow::Result<Policies> {
     // Nothing may look like a protection that is none.
     match policies.not_yet_enforced().as_slice() {
         [] => Ok(policies),
-        missing => anyhow::bail!("this version does not enforce it yet: {}", missing.join("; ")),
+        missing => {
+            anyhow::bail!("this version does not enforce all of the file: {}", missing.join("; "))
+        }
     }
 }
 

@@ -68,8 +68,7 @@ fn throttle(limits: &throttle::Limits, holds: &str) -> String {
     format!(
         "over any time T, retries granted and not released < {upper_half} + {token_ratio} x \
          successes reported in T; {holds}. Without a success at most {} from full, then none: time \
-         alone heals nothing, but a balance that was idle for 10m starts full again (add \
-         {upper_half} for each such pause).",
+         alone heals nothing, and a restart starts full again.",
         limits.tokens_max.div_ceil(2).saturating_sub(1)
     )
 }
@@ -83,8 +82,8 @@ fn token_bucket(limits: &bucket::Limits, holds: &str) -> String {
          successes + the cost of each retried success reported in T; {holds}. A retry costs \
          {transient} (transient), {throttling} (throttling) or {timeout} (timeout), so without a \
          success at most {} from full, then none. A retry that succeeds pays for the next: only \
-         failing retries drain the bucket. Time alone heals nothing, but a balance that was idle \
-         for 10m starts full again (add {capacity} for each such pause).",
+         failing retries drain the bucket. Time alone heals nothing, and a restart starts \
+         full again.",
         capacity / costs.smallest().max(1)
     )
 }

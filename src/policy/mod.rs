@@ -190,16 +190,13 @@ impl Policies {
     /// What the file asks for and this version does not do yet, each in a sentence.
     pub fn not_yet_enforced(&self) -> Vec<String> {
         let shadows = self.policies().filter(|policy| policy.mode == Mode::Shadow);
-        let mut refused: Vec<String> = shadows
-            .map(|policy| {
-                format!("policy `{}` says `mode: shadow`, which is not supported yet", policy.name)
-            })
-            .collect();
+        let mut refused: Vec<String> =
+            shadows.map(|policy| format!("policy `{}` has `mode: shadow`", policy.name)).collect();
         if self.callers.is_some() {
-            refused.push("the file has `callers`, which are not enforced yet".to_owned());
+            refused.push("the file has `callers`".to_owned());
         }
         if !self.operators.is_empty() {
-            refused.push("the file has `operators`, which are not enforced yet".to_owned());
+            refused.push("the file has `operators`".to_owned());
         }
         refused
     }
