@@ -45,8 +45,8 @@ impl Healthcheck {
     async fn ask(&self, endpoint: Endpoint) -> Result<ServingStatus, tonic::Status> {
         let connect = endpoint.connect().await;
         let channel = connect.map_err(|error| {
-            // With its causes: by itself it says "transport error".
-            tonic::Status::unavailable(format!("{:#}", anyhow::Error::from(error)))
+            // By itself it says "transport error"; what lies beneath says why.
+            tonic::Status::unavailable(anyhow::Error::from(error).root_cause().to_string())
         })?;
         let question = HealthCheckRequest { service: self.service.clone() };
         let answer = HealthClient::new(channel).check(question).await?;

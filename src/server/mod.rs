@@ -72,7 +72,9 @@ impl Server {
     /// It takes calls at once, but says so only when somebody calls [`Health::ready`].
     pub async fn run(self, drain: Drain) -> Ended {
         let Server { listeners, probe, routes, limits, health, metrics, clock } = self;
-        let start = Start { metrics, clock, cut: drain.ended().clone() };
+        let acceptors = TaskTracker::new();
+        let start =
+            Start { metrics, clock, cut: drain.ended().clone(), acceptors: acceptors.clone() };
         let probe = probe.into_iter().collect();
         let probe_routes = Routes::new(health.service());
         start.port(Port::Probe, probe, probe_routes, limits.of_probe(), drain.ended());
@@ -88,6 +90,9 @@ impl Server {
             ended = wind_down(&drain, &health, &open, &limits, end) => ended,
         };
         drain.end();
+        // So that the file of a Unix socket is gone when the process is.
+        acceptors.close();
+        timeout_at(Instant::now() + CLOSING_MAX, acceptors.wait()).await.ok();
         // Those that are cut now need a moment to close their sockets.
         timeout_at(Instant::now() + CLOSING_MAX, open.wait()).await.ok();
         tracing::info!(?ended, "ended");
@@ -96,7 +101,7 @@ impl Server {
 }
 
 /// How long to wait for sockets to close that were cut.
-const CLOSING_MAX: Duration = Duration::from_millis(100);
+const CLOSING_MAX: Duration = Duration::from_millis(200);
 
 async fn wind_down(
     drain: &Drain,
@@ -121,6 +126,7 @@ struct Start {
     metrics: Arc<Metrics>,
     clock: Clock,
     cut: CancellationToken,
+    acceptors: TaskTracker,
 }
 
 impl Start {
@@ -153,7 +159,7 @@ impl Start {
                 counts: counts.clone(),
                 connections: connections.clone(),
             };
-            tokio::spawn(acceptor.run(bound, stop.clone()));
+            self.acceptors.spawn(acceptor.run(bound, stop.clone()));
         }
         connections
     }
