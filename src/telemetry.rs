@@ -12,6 +12,9 @@ use tracing_subscriber::{
 /// What is logged unless somebody says otherwise.
 pub const DEFAULT_FILTER: &str = "info";
 
+/// The library warns of what a bad client does, one line a connection. That is counted instead.
+const QUIET: &str = "h2=off";
+
 /// Starts logging: for people in a terminal, JSON otherwise.
 ///
 /// # Errors
@@ -79,7 +82,8 @@ fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
             return Err(bad(format!("`{directive}` is no level")));
         }
     }
-    EnvFilter::try_new(filter).map_err(|error| bad(error.to_string()))
+    // A filter that names the target itself stands later, and wins.
+    EnvFilter::try_new(format!("{QUIET},{filter}")).map_err(|error| bad(error.to_string()))
 }
 
 #[cfg(test)]
@@ -97,6 +101,17 @@ mod tests {
             let error = parse(bad).map(|_| ()).unwrap_err().to_string();
             assert!(error.starts_with(&format!("cannot read the log filter `{bad}`: ")), "{error}");
         }
+    }
+
+    #[test]
+    fn what_bad_clients_do_is_not_logged_unless_asked_for() {
+        let quiet = |filter: &str| {
+            let filter = parse(filter).unwrap().to_string();
+            filter.split(',').any(|directive| directive == "h2=off")
+        };
+        assert!(quiet("info"));
+        assert!(quiet("debug,retryd=trace"));
+        assert!(!quiet("info,h2=debug"));
     }
 
     #[test]
