@@ -83,7 +83,7 @@ mod balance {
         bencher.bench_local(|| {
             now_ms += 1;
             balance = balance.deposit(&RATIO, &ONE, now_ms);
-            balance = balance.withdraw(&RATIO, now_ms).unwrap_or(balance);
+            balance = balance.withdraw(&RATIO, 1, now_ms).map_or(balance, |(next, _)| next);
         });
     }
 
@@ -101,7 +101,8 @@ mod balance {
         let mut balance = bucket::Balance::fresh(&BUCKET);
         bencher.bench_local(|| {
             balance = balance.deposit(&BUCKET, &ONE);
-            balance = balance.withdraw(&BUCKET, Class::Transient).unwrap_or(balance);
+            balance =
+                balance.withdraw(&BUCKET, Class::Transient, 1).map_or(balance, |(next, _)| next);
         });
     }
 }

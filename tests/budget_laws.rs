@@ -194,7 +194,7 @@ proptest! {
                 Event::Ask { .. } => {
                     let granted = balance.grants(&limits, now_ms);
                     prop_assert_eq!(granted, slow.ask(now_ms), "at {} ms", now_ms);
-                    let next = balance.withdraw(&limits, now_ms);
+                    let next = balance.withdraw(&limits, 1, now_ms).map(|(next, _)| next);
                     prop_assert_eq!(next.is_some(), granted);
                     balance = next.unwrap_or(balance);
                 }
@@ -221,7 +221,7 @@ proptest! {
                 }
                 Event::Ask { .. } => {
                     let mut granted = 0_u64;
-                    while let Some(next) = balance.withdraw(&limits, latest_ms) {
+                    while let Some((next, _)) = balance.withdraw(&limits, 1, latest_ms) {
                         balance = next;
                         granted += 1;
                     }
@@ -331,7 +331,7 @@ proptest! {
                 Event::Ask { class, .. } => {
                     let granted = price(class) <= tokens;
                     prop_assert_eq!(balance.grants(&limits, class), granted);
-                    let next = balance.withdraw(&limits, class);
+                    let next = balance.withdraw(&limits, class, 1).map(|(next, _)| next);
                     prop_assert_eq!(next.is_some(), granted);
                     if let Some(next) = next {
                         balance = next;

@@ -16,7 +16,7 @@ fn requests(requests: u64) -> Usage {
 fn drain(balance: &mut ratio::Balance, limits: &ratio::Limits, now_ms: u64) -> u32 {
     let shown = balance.available(limits, now_ms);
     let mut granted = 0;
-    while let Some(next) = balance.withdraw(limits, now_ms) {
+    while let Some((next, _)) = balance.withdraw(limits, 1, now_ms) {
         *balance = next;
         granted += 1;
     }
@@ -74,7 +74,7 @@ fn a_ratio_takes_the_oldest_units_first() {
         &requests(2),
         5_000,
     );
-    let balance = balance.withdraw(&limits, 9_000).unwrap();
+    let (balance, _) = balance.withdraw(&limits, 1, 9_000).unwrap();
     // One of the two old ones is gone with its slot; the young ones are untouched.
     assert_eq!(balance.available(&limits, 9_999), 3);
     assert_eq!(balance.available(&limits, 10_000), 2);
@@ -223,8 +223,9 @@ fn bucket(capacity: u32, costs: bucket::Costs) -> bucket::Limits {
 }
 
 fn spend(limits: &bucket::Limits, class: Class, times: usize) -> bucket::Balance {
-    (0..times)
-        .fold(bucket::Balance::fresh(limits), |balance, _| balance.withdraw(limits, class).unwrap())
+    (0..times).fold(bucket::Balance::fresh(limits), |balance, _| {
+        balance.withdraw(limits, class, 1).unwrap().0
+    })
 }
 
 #[test]

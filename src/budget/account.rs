@@ -2,7 +2,7 @@
 use arrayvec::ArrayVec;
 use parking_lot::{ArcMutexGuard, RawMutex};
 
-use super::balance::Balance;
+use super::balance::{Balance, Purpose};
 use super::memory::{Cell, Memory, Shelf};
 use super::store::{Account, Ask, Payment, Receipt};
 use super::{Limits, PAYERS_MAX, State};
@@ -114,11 +114,13 @@ struct Payer<'s> {
 
 impl<'s> Payer<'s> {
     fn grants(&self, ask: &Ask<'_>) -> bool {
-        self.holding.balance().grants(&self.shelf.limits, ask.class, ask.now_ms)
+        self.holding.balance().grants(&self.shelf.limits, Purpose::Attempt(ask.class), ask.now_ms)
     }
 
     fn withdraw(&self, ask: &Ask<'_>) -> Option<Balance> {
-        self.holding.balance().withdraw(&self.shelf.limits, ask.class, ask.now_ms)
+        let balance = self.holding.balance();
+        let purpose = Purpose::Attempt(ask.class);
+        balance.withdraw(&self.shelf.limits, purpose, 1, ask.now_ms).map(|(left, _)| left)
     }
 
     fn state(&self, ask: &Ask<'_>) -> State<'s> {

@@ -49,28 +49,98 @@ impl Balance {
     }
 
     /// Whether it lets one more retry pass.
-    pub(super) fn grants(self, limits: &Limits, class: Class, now_ms: u64) -> bool {
+    pub(super) fn grants(self, limits: &Limits, purpose: Purpose, now_ms: u64) -> bool {
         match (self, limits) {
             (Balance::Ratio(balance), Limits::Ratio(limits)) => balance.grants(limits, now_ms),
             (Balance::Throttle(balance), Limits::Throttle(limits)) => balance.grants(limits),
             (Balance::TokenBucket(balance), Limits::TokenBucket(limits)) => {
-                balance.grants(limits, class)
+                balance.grants(limits, purpose.class())
             }
             _ => false,
         }
     }
 
-    /// Pays for one retry. A throttle is not charged, and not asked again.
-    pub(super) fn withdraw(self, limits: &Limits, class: Class, now_ms: u64) -> Option<Balance> {
+    /// Pays for `retries`, all or none.
+    pub(super) fn withdraw(
+        self,
+        limits: &Limits,
+        purpose: Purpose,
+        retries: u32,
+        now_ms: u64,
+    ) -> Option<(Balance, Debit)> {
         match (self, limits) {
             (Balance::Ratio(balance), Limits::Ratio(limits)) => {
-                balance.withdraw(limits, now_ms).map(Balance::Ratio)
+                let (balance, debit) = balance.withdraw(limits, retries, now_ms)?;
+                Some((Balance::Ratio(balance), Debit::Ratio(debit)))
             }
-            (Balance::Throttle(balance), Limits::Throttle(_)) => Some(Balance::Throttle(balance)),
+            (Balance::Throttle(balance), Limits::Throttle(limits)) => {
+                let balance = match purpose {
+                    // Its failure was counted, which is all that a throttle takes.
+                    Purpose::Attempt(_) => balance,
+                    Purpose::Lease => balance.withdraw(limits, retries)?,
+                };
+                let debit = Debit::Throttle { tokens_max: limits.tokens_max };
+                Some((Balance::Throttle(balance), debit))
+            }
             (Balance::TokenBucket(balance), Limits::TokenBucket(limits)) => {
-                balance.withdraw(limits, class).map(Balance::TokenBucket)
+                let (balance, debit) = balance.withdraw(limits, purpose.class(), retries)?;
+                Some((Balance::TokenBucket(balance), Debit::TokenBucket(debit)))
             }
             _ => None,
+        }
+    }
+
+    /// Takes `retries` back, and tells what is left of the debit.
+    #[must_use]
+    pub(super) fn give_back(
+        self,
+        limits: &Limits,
+        debit: Debit,
+        retries: u32,
+        now_ms: u64,
+    ) -> (Balance, Debit) {
+        match (self, limits, debit) {
+            (Balance::Ratio(balance), Limits::Ratio(limits), Debit::Ratio(debit)) => {
+                let (balance, debit) = balance.give_back(limits, debit, retries, now_ms);
+                (Balance::Ratio(balance), Debit::Ratio(debit))
+            }
+            (
+                Balance::Throttle(balance),
+                Limits::Throttle(limits),
+                Debit::Throttle { tokens_max },
+            ) => (Balance::Throttle(balance.give_back(limits, tokens_max, retries)), debit),
+            (
+                Balance::TokenBucket(balance),
+                Limits::TokenBucket(limits),
+                Debit::TokenBucket(paid),
+            ) => (Balance::TokenBucket(balance.give_back(limits, paid, retries)), debit),
+            (mismatched, _, _) => (mismatched, debit),
+        }
+    }
+
+    /// Carries what is in it over to other sizes of the same model.
+    #[must_use]
+    pub(super) fn rescaled(self, old: &Limits, new: &Limits, now_ms: u64) -> Balance {
+        match (self, old, new) {
+            (Balance::Ratio(balance), Limits::Ratio(old), Limits::Ratio(new)) => {
+                Balance::Ratio(balance.rescaled(old, new, now_ms))
+            }
+            (Balance::Throttle(balance), Limits::Throttle(old), Limits::Throttle(new)) => {
+                Balance::Throttle(balance.rescaled(old, new))
+            }
+            (Balance::TokenBucket(balance), Limits::TokenBucket(old), Limits::TokenBucket(new)) => {
+                Balance::TokenBucket(balance.rescaled(old, new))
+            }
+            (mismatched, _, _) => mismatched,
+        }
+    }
+
+    /// Whether it may be dropped when nobody has used it for long. The others heal by successes
+    /// alone, so they come back full, as after a restart.
+    pub(super) fn may_be_dropped(self, limits: &Limits, now_ms: u64) -> bool {
+        match (self, limits) {
+            (Balance::Ratio(balance), Limits::Ratio(limits)) => balance.is_fresh(limits, now_ms),
+            _ => true,
         }
     }
 
@@ -85,6 +155,32 @@ impl Balance {
             _ => 0,
         }
     }
+}
+
+/// What a retry is paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The attempt that failed like this is repeated.
+    Attempt(Class),
+    /// A caller takes retries ahead, before anything has failed.
+    Lease,
+}
+
+impl Purpose {
+    fn class(self) -> Class {
+        match self {
+            Purpose::Attempt(class) => class,
+            Purpose::Lease => Class::Transient,
+        }
+    }
+}
+
+/// What one balance paid for one grant, so that it can be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Debit {
+    Ratio(ratio::Debit),
+    Throttle { tokens_max: u32 },
+    TokenBucket(bucket::Debit),
 }
 
 impl Limits {
@@ -120,6 +216,8 @@ impl Limits {
 mod tests {
     use super::*;
 
+    const RETRY: Purpose = Purpose::Attempt(Class::Transient);
+
     #[test]
     fn limits_of_another_model_grant_nothing() {
         let throttle = throttle::Limits { tokens_max: 10, token_ratio_thousandths: 100 };
@@ -127,9 +225,9 @@ mod tests {
         let bucket = bucket::Limits { capacity: 500, costs: bucket::Costs::AWS_2026 };
         let bucket = Limits::TokenBucket(bucket);
         let balance = Balance::fresh(&throttle, 0);
-        assert!(balance.grants(&throttle, Class::Transient, 0));
-        assert!(!balance.grants(&bucket, Class::Transient, 0));
-        assert_eq!(balance.withdraw(&bucket, Class::Transient, 0), None);
+        assert!(balance.grants(&throttle, RETRY, 0));
+        assert!(!balance.grants(&bucket, RETRY, 0));
+        assert_eq!(balance.withdraw(&bucket, RETRY, 1, 0), None);
         assert_eq!(balance.available(&bucket, 0), 0);
         let usage = Usage { first_try_successes: 1, ..Usage::default() };
         assert_eq!(balance.deposit(&bucket, &usage, 0), balance);

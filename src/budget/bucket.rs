@@ -1,5 +1,5 @@
 //! A bucket that successes refill (AWS standard retry mode).
-use super::Usage;
+use super::{Usage, in_proportion};
 use crate::engine::Class;
 
 /// What one token bucket holds.
@@ -17,26 +17,55 @@ impl Balance {
     /// Earns for the successes reported.
     #[must_use]
     pub fn deposit(self, limits: &Limits, usage: &Usage) -> Balance {
-        let earned = u64::from(self.tokens).saturating_add(limits.tokens_earned(usage));
-        let full = limits.capacity;
-        Balance { tokens: u32::try_from(earned).map_or(full, |sum| sum.min(full)) }
+        self.plus(limits, limits.tokens_earned(usage))
     }
 
-    /// Pays for one retry after a failure of `class`. `None` if there is too little.
-    pub fn withdraw(self, limits: &Limits, class: Class) -> Option<Balance> {
-        let tokens = self.tokens.checked_sub(limits.costs.of(class))?;
-        Some(Balance { tokens })
+    /// Pays for `retries` after failures of `class`, all or none.
+    pub fn withdraw(self, limits: &Limits, class: Class, retries: u32) -> Option<(Balance, Debit)> {
+        let each = limits.costs.of(class);
+        let tokens = self.tokens.checked_sub(each.checked_mul(retries)?)?;
+        Some((Balance { tokens }, Debit { each, capacity: limits.capacity }))
     }
 
     /// Whether one retry after a failure of `class` would be paid for.
     pub fn grants(self, limits: &Limits, class: Class) -> bool {
-        self.withdraw(limits, class).is_some()
+        limits.costs.of(class) <= self.tokens
+    }
+
+    /// Takes `retries` back, at the price that was paid.
+    #[must_use]
+    pub fn give_back(self, limits: &Limits, debit: Debit, retries: u32) -> Balance {
+        let paid = u64::from(debit.each).saturating_mul(u64::from(retries));
+        let paid = in_proportion(paid, u64::from(debit.capacity), u64::from(limits.capacity));
+        self.plus(limits, paid)
+    }
+
+    /// Carries the tokens over to another size, in proportion.
+    #[must_use]
+    pub fn rescaled(self, old: &Limits, new: &Limits) -> Balance {
+        let tokens = u64::from(self.tokens);
+        let tokens = in_proportion(tokens, u64::from(old.capacity), u64::from(new.capacity));
+        Balance { tokens: 0 }.plus(new, tokens)
+    }
+
+    fn plus(self, limits: &Limits, tokens: u64) -> Balance {
+        let sum = u64::from(self.tokens).saturating_add(tokens);
+        let full = limits.capacity;
+        Balance { tokens: u32::try_from(sum).map_or(full, |sum| sum.min(full)) }
     }
 
     /// Retries after transient failures that would be paid for now.
     pub fn available(self, limits: &Limits) -> u32 {
         self.tokens / limits.costs.transient.max(1)
     }
+}
+
+/// What a bucket paid for each retry of one grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Debit {
+    each: u32,
+    /// The size of the bucket then.
+    capacity: u32,
 }
 
 /// Sizes of a token bucket.

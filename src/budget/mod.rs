@@ -168,3 +168,9 @@ impl<'a> From<State<'a>> for Purse<'a> {
         Purse { budget, available }
     }
 }
+
+/// A level of one size, as the same part of another size, rounded down.
+fn in_proportion(level: u64, old_size: u64, new_size: u64) -> u64 {
+    let level = u128::from(level) * u128::from(new_size) / u128::from(old_size.max(1));
+    u64::try_from(level).unwrap_or(u64::MAX)
+}

@@ -1,5 +1,5 @@
 //! A share of the requests over a sliding window, plus a floor (Gateway API GEP-3388).
-use super::Usage;
+use super::{Usage, in_proportion};
 
 /// Slots of the window: the current one and the nine before it.
 const SLOTS: usize = 10;
@@ -28,25 +28,62 @@ impl Balance {
     #[must_use]
     pub fn deposit(self, limits: &Limits, usage: &Usage, now_ms: u64) -> Balance {
         let mut next = self.at(limits, now_ms);
-        let [.., current] = &mut next.units;
-        *current = saturated(u64::from(*current).saturating_add(limits.units_earned(usage)));
+        next.add(limits, limits.slot(next.at_ms), limits.units_earned(usage));
         next
     }
 
-    /// Pays for one retry: the window does, else the floor. `None` if neither can.
-    pub fn withdraw(self, limits: &Limits, now_ms: u64) -> Option<Balance> {
+    /// Pays for `retries`, all or none: the window does as far as it goes, then the floor.
+    pub fn withdraw(self, limits: &Limits, retries: u32, now_ms: u64) -> Option<(Balance, Debit)> {
         let mut next = self.at(limits, now_ms);
-        if RETRY_UNITS <= next.window() {
-            next.take_oldest();
-        } else {
-            next.floor = next.floor.checked_sub(limits.floor.token())?;
-        }
-        Some(next)
+        let by_window = retries.min(saturated(next.window() / RETRY_UNITS));
+        let by_floor = retries.saturating_sub(by_window);
+        let tokens = limits.floor.token().saturating_mul(u64::from(by_floor));
+        next.floor = next.floor.checked_sub(tokens)?;
+        let oldest_ms = next.take_oldest(limits, by_window);
+        Some((next, Debit { by_window, oldest_ms }))
     }
 
     /// Whether one retry would be paid for.
     pub fn grants(self, limits: &Limits, now_ms: u64) -> bool {
-        self.withdraw(limits, now_ms).is_some()
+        let next = self.at(limits, now_ms);
+        RETRY_UNITS <= next.window() || limits.floor.token() <= next.floor
+    }
+
+    /// Takes `retries` back: what the window paid, into the oldest slot that paid, if the window
+    /// still holds it. What the floor paid is gone, since it has been refilling meanwhile.
+    #[must_use]
+    pub fn give_back(
+        self,
+        limits: &Limits,
+        debit: Debit,
+        retries: u32,
+        now_ms: u64,
+    ) -> (Balance, Debit) {
+        let mut next = self.at(limits, now_ms);
+        let by_window = retries.min(debit.by_window);
+        let units = u64::from(by_window).saturating_mul(RETRY_UNITS);
+        next.add(limits, limits.slot(debit.oldest_ms), units);
+        (next, Debit { by_window: debit.by_window.saturating_sub(by_window), ..debit })
+    }
+
+    /// Carries what is in it over to other sizes, as of `now_ms`: floor tokens in proportion, and
+    /// each slot's units into the slot that holds the old slot's start.
+    #[must_use]
+    pub fn rescaled(self, old: &Limits, new: &Limits, now_ms: u64) -> Balance {
+        let was = self.at(old, now_ms);
+        let floor = in_proportion(was.floor, old.floor.full(), new.floor.full());
+        let mut next = Balance { units: [0; SLOTS], floor, at_ms: was.at_ms };
+        for (slot, units) in was.slots(old) {
+            let moved = slot.saturating_mul(old.interval_ms) / new.interval_ms.max(1);
+            next.add(new, moved, u64::from(units));
+        }
+        next
+    }
+
+    /// Whether nothing would be lost if a fresh one stood in its place.
+    pub fn is_fresh(self, limits: &Limits, now_ms: u64) -> bool {
+        let next = self.at(limits, now_ms);
+        next.window() == 0 && next.floor == limits.floor.full()
     }
 
     /// Whole retries that would be paid for now.
@@ -72,14 +109,42 @@ impl Balance {
         self.units.iter().copied().map(u64::from).sum()
     }
 
-    fn take_oldest(&mut self) {
-        let mut due = saturated(RETRY_UNITS);
-        for slot in &mut self.units {
-            let taken = due.min(*slot);
-            *slot -= taken;
-            due -= taken;
+    /// The number of each slot, and what is in it. A slot from before the clock began is empty.
+    fn slots(&self, limits: &Limits) -> impl Iterator<Item = (u64, u32)> {
+        let current = limits.slot(self.at_ms);
+        let numbered = (0..).map(move |age| current.saturating_sub(age));
+        numbered.zip(self.units.into_iter().rev())
+    }
+
+    /// Puts units into a slot, if the window holds it.
+    fn add(&mut self, limits: &Limits, slot: u64, units: u64) {
+        let age = limits.slot(self.at_ms).saturating_sub(slot);
+        let place = usize::try_from(age).ok().and_then(|age| self.units.iter_mut().nth_back(age));
+        if let Some(held) = place {
+            *held = saturated(u64::from(*held).saturating_add(units));
         }
     }
+
+    /// Takes what `retries` cost out of the oldest slots. Tells when the oldest of them began.
+    fn take_oldest(&mut self, limits: &Limits, retries: u32) -> u64 {
+        let oldest = self.slots(limits).filter(|(_, units)| 0 < *units).last();
+        let mut due = u64::from(retries).saturating_mul(RETRY_UNITS);
+        for slot in &mut self.units {
+            let taken = saturated(due.min(u64::from(*slot)));
+            *slot -= taken;
+            due -= u64::from(taken);
+        }
+        oldest.map_or(0, |(slot, _)| limits.start_ms(slot))
+    }
+}
+
+/// What the window paid for one grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Debit {
+    /// Retries.
+    by_window: u32,
+    /// When the oldest slot that paid began.
+    oldest_ms: u64,
 }
 
 /// Sizes of a ratio.
@@ -114,6 +179,11 @@ impl Limits {
     /// Slots are aligned to the clock and not to the first request.
     fn slot(&self, now_ms: u64) -> u64 {
         now_ms.saturating_mul(10) / self.interval_ms.max(1)
+    }
+
+    /// The first millisecond of a slot.
+    fn start_ms(&self, slot: u64) -> u64 {
+        slot.saturating_mul(self.interval_ms).div_ceil(10)
     }
 }
 

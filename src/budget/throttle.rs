@@ -1,5 +1,5 @@
 //! Failures counted against successes (gRFC A6).
-use super::Usage;
+use super::{Usage, in_proportion};
 
 /// A token in the unit of a balance, which keeps three decimals.
 const TOKEN: u32 = 1_000;
@@ -19,9 +19,7 @@ impl Balance {
     /// Earns for the successes reported, on the first attempt or later.
     #[must_use]
     pub fn deposit(self, limits: &Limits, usage: &Usage) -> Balance {
-        let earned = u64::from(self.tokens_thousandths).saturating_add(limits.earned(usage));
-        let full = limits.full();
-        Balance { tokens_thousandths: u32::try_from(earned).map_or(full, |sum| sum.min(full)) }
+        self.plus(limits, limits.earned(usage))
     }
 
     /// Takes a token for one failure. Nothing gives it back but successes.
@@ -33,6 +31,35 @@ impl Balance {
     /// Whether a retry may go out now: more than half of the tokens are there.
     pub fn grants(self, limits: &Limits) -> bool {
         0 < self.above_half(limits)
+    }
+
+    /// Pays for `retries` ahead, all or none: after each, more than half must be left.
+    pub fn withdraw(self, limits: &Limits, retries: u32) -> Option<Balance> {
+        let rest = self.tokens_thousandths.checked_sub(TOKEN.checked_mul(retries)?)?;
+        let rest = Balance { tokens_thousandths: rest };
+        (retries == 0 || rest.grants(limits)).then_some(rest)
+    }
+
+    /// Takes back retries that were paid for ahead, from a throttle of `tokens_max` tokens.
+    #[must_use]
+    pub fn give_back(self, limits: &Limits, tokens_max: u32, retries: u32) -> Balance {
+        let paid = u64::from(TOKEN).saturating_mul(u64::from(retries));
+        let paid = in_proportion(paid, u64::from(tokens_max), u64::from(limits.tokens_max));
+        self.plus(limits, paid)
+    }
+
+    /// Carries the tokens over to another size, in proportion.
+    #[must_use]
+    pub fn rescaled(self, old: &Limits, new: &Limits) -> Balance {
+        let tokens = u64::from(self.tokens_thousandths);
+        let tokens = in_proportion(tokens, u64::from(old.full()), u64::from(new.full()));
+        Balance { tokens_thousandths: 0 }.plus(new, tokens)
+    }
+
+    fn plus(self, limits: &Limits, thousandths: u64) -> Balance {
+        let sum = u64::from(self.tokens_thousandths).saturating_add(thousandths);
+        let full = limits.full();
+        Balance { tokens_thousandths: u32::try_from(sum).map_or(full, |sum| sum.min(full)) }
     }
 
     /// How many further failures in a row would be granted a retry.
