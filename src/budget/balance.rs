@@ -1,4 +1,6 @@
 //! One balance of any model, and the same steps for all of them.
+use std::mem::discriminant;
+
 use super::{Limits, Usage, bucket, ratio, throttle};
 use crate::engine::Class;
 
@@ -74,11 +76,7 @@ impl Balance {
                 Some((Balance::Ratio(balance), Debit::Ratio(debit)))
             }
             (Balance::Throttle(balance), Limits::Throttle(limits)) => {
-                let balance = match purpose {
-                    // Its failure was counted, which is all that a throttle takes.
-                    Purpose::Attempt(_) => balance,
-                    Purpose::Lease => balance.withdraw(limits, retries)?,
-                };
+                let balance = balance.withdraw(limits, retries)?;
                 let debit = Debit::Throttle { tokens_max: limits.tokens_max };
                 Some((Balance::Throttle(balance), debit))
             }
@@ -193,22 +191,26 @@ impl Limits {
         }
     }
 
-    /// Whether a report of `usage` adds anything.
-    pub(super) fn earns(&self, usage: &Usage) -> bool {
-        let earned = match self {
-            Limits::Ratio(limits) => limits.units_earned(usage),
-            Limits::Throttle(limits) => limits.earned(usage),
-            Limits::TokenBucket(limits) => limits.tokens_earned(usage),
-        };
-        0 < earned
+    /// Whether a report of `usage` and a failure, if it counts, change anything.
+    pub(super) fn is_fed(&self, usage: &Usage, counts: bool) -> bool {
+        match self {
+            Limits::Ratio(limits) => 0 < limits.units_earned(usage),
+            Limits::Throttle(limits) => counts || 0 < limits.earned(usage),
+            Limits::TokenBucket(limits) => 0 < limits.tokens_earned(usage),
+        }
     }
 
-    /// Whether a retry is charged. The others count failures instead.
-    pub(super) fn charges(&self) -> bool {
+    /// Whether a retry is charged. A throttle counts failures instead, until retries are taken
+    /// ahead of them.
+    pub(super) fn charges(&self, purpose: Purpose) -> bool {
         match self {
             Limits::Ratio(_) | Limits::TokenBucket(_) => true,
-            Limits::Throttle(_) => false,
+            Limits::Throttle(_) => purpose == Purpose::Lease,
         }
+    }
+
+    pub(super) fn is_same_model(&self, other: &Limits) -> bool {
+        discriminant(self) == discriminant(other)
     }
 }
 

@@ -30,9 +30,46 @@ pub(super) fn with<R>(
     }
 }
 
+/// The names that a key is made of. Empty where the scope has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Names<'k> {
+    pub(super) tenant: &'k str,
+    pub(super) operation: &'k str,
+}
+
+/// Reads a key that [`with`] made for the same scope.
+pub(super) fn names(scope: Scope, key: &[u8]) -> Names<'_> {
+    let (tenant, operation): (&[u8], &[u8]) = match scope {
+        Scope::Global => (&[], &[]),
+        Scope::Tenant => (key, &[]),
+        Scope::Operation => (&[], key),
+        Scope::TenantOperation => joined(key).unwrap_or_default(),
+    };
+    let text = |name| str::from_utf8(name).unwrap_or_default();
+    Names { tenant: text(tenant), operation: text(operation) }
+}
+
+fn joined(key: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, names) = key.split_first_chunk()?;
+    names.split_at_checked(usize::from_be_bytes(*length))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for (scope, tenant, operation) in [
+            (Scope::Global, "", ""),
+            (Scope::Tenant, "a", ""),
+            (Scope::Operation, "", "x"),
+            (Scope::TenantOperation, "a", "x"),
+        ] {
+            let key = key(scope, "a", "x");
+            assert_eq!(names(scope, &key), Names { tenant, operation }, "{scope:?}");
+        }
+    }
 
     fn key(scope: Scope, tenant: &str, operation: &str) -> Vec<u8> {
         with(scope, tenant, operation, <[u8]>::to_vec)

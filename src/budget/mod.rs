@@ -5,13 +5,23 @@
 mod account;
 mod balance;
 pub mod bucket;
+mod grant;
+mod kept;
 mod key;
+mod list;
 mod memory;
 pub mod ratio;
+mod room;
+mod shelf;
 mod store;
+mod table;
 pub mod throttle;
 
+pub use balance::Purpose;
+pub use grant::Grant;
+pub use list::Listed;
 pub use memory::{BALANCES_MAX, Memory};
+pub use room::Occupancy;
 pub use store::{Account, Ask, Payment, Receipt, Store};
 
 use arrayvec::ArrayVec;
@@ -115,6 +125,19 @@ impl Payers {
     pub(crate) fn lock_order(&self) -> &[usize] {
         &self.lock_order
     }
+}
+
+/// Whose balances: those of a policy's budgets, for one tenant and operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Holder<'a> {
+    /// The budgets that pay.
+    pub payers: &'a Payers,
+    /// Who calls.
+    pub tenant: &'a str,
+    /// What is called.
+    pub operation: &'a str,
+    /// The policy only observes: the twins of its balances pay.
+    pub twins: bool,
 }
 
 /// What the callers did since their last report. Each count is at most [`Usage::COUNT_MAX`].

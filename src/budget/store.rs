@@ -1,59 +1,81 @@
 //! The port that every store of balances fulfils. Nothing on it waits: the path of a decision has
 //! no IO, whatever stands behind.
-use super::{Payers, State, Usage};
-use crate::engine::{Class, Coverage};
+use super::{Budget, Grant, Holder, Listed, Purpose, State, Usage};
+use crate::engine::Coverage;
 
-/// Keeps one balance for each budget and key.
-pub trait Store: Send + Sync + 'static {
+/// Keeps one balance for each budget and key, for the budgets of one policy file.
+pub trait Store: Send + Sync + Sized + 'static {
     /// The balances of one attempt, held until dropped.
     type Account<'a>: Account<'a>
     where
         Self: 'a;
 
     /// Deposits the usage, counts the failure if it counts, and holds the balances that pay, so
-    /// that nothing comes between looking and charging.
-    fn open<'a>(&'a self, ask: &Ask<'a>) -> Self::Account<'a>;
+    /// that nothing comes between looking and charging. A budget that has `paid` already covers
+    /// the attempt, and is not charged again.
+    fn open<'a>(&'a self, ask: &Ask<'a>, paid: Option<&Grant>) -> Self::Account<'a>;
 
     /// Deposits `usage`, and tells the budget with the fewest retries available afterwards.
     /// `None` if the policy names no budget.
     fn deposit<'a>(
         &'a self,
-        payers: &'a Payers,
-        tenant: &str,
-        operation: &str,
-        usage: &Usage,
+        holder: Holder<'a>,
+        usage: &'a Usage,
         now_ms: u64,
     ) -> Option<State<'a>>;
 
-    /// The state of every budget, in the policy's order. Looking creates no balance.
-    fn look<'a>(
+    /// Takes as many retries as every budget covers, at most `wanted`, out of each. Tells the
+    /// budget with the fewest retries available afterwards.
+    fn acquire<'a>(
         &'a self,
-        payers: &'a Payers,
-        tenant: &str,
-        operation: &str,
+        holder: Holder<'a>,
+        wanted: u32,
         now_ms: u64,
-    ) -> Vec<State<'a>>;
+    ) -> (Grant, Option<State<'a>>);
+
+    /// Takes at most `retries` off a grant of this tenant and operation, and gives each budget
+    /// back what it paid for them. Tells how many were taken off.
+    fn give_back(&self, holder: Holder<'_>, grant: &mut Grant, retries: u32, now_ms: u64) -> u32;
+
+    /// The state of every budget, in the policy's order. Looking creates no balance.
+    fn look<'a>(&'a self, holder: Holder<'a>, now_ms: u64) -> Vec<State<'a>>;
+
+    /// The first `count` balances after a place in the list of all of them. Twins are left out.
+    fn list(&self, after: Option<&Listed>, count: usize, now_ms: u64) -> Vec<Listed>;
+
+    /// The store of the policy file that is in force from `now_ms` on. What is in the balances of
+    /// a budget stays if name, scope and model do.
+    ///
+    /// One at a time, and each followed by [`settle`](Store::settle).
+    fn succeeded_by(&self, budgets: &[Budget], now_ms: u64) -> Self;
+
+    /// Brings every balance to the sizes of today, also those that nobody asks for.
+    fn settle(&self);
 }
 
 /// One attempt, as far as budgets look at it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
-    /// The budgets that pay.
-    pub payers: &'a Payers,
     /// Whose attempt it is.
-    pub tenant: &'a str,
-    /// What was called.
-    pub operation: &'a str,
+    pub holder: Holder<'a>,
     /// Deposited before anything is looked at.
     pub usage: &'a Usage,
     /// The failure takes a token from every throttle. See `Facts::counts`.
     pub counts: bool,
-    /// What a token bucket charges for.
-    pub class: Class,
+    /// What is paid for.
+    pub purpose: Purpose,
     /// Answer as if everything was written, and write nothing.
     pub dry_run: bool,
     /// Now, on the monotonic clock.
     pub now_ms: u64,
+}
+
+impl<'a> Ask<'a> {
+    /// Takes retries ahead.
+    pub(super) fn lease(holder: Holder<'a>, now_ms: u64) -> Ask<'a> {
+        let (usage, purpose) = (&Usage::NOTHING, Purpose::Lease);
+        Ask { holder, usage, counts: false, purpose, dry_run: false, now_ms }
+    }
 }
 
 /// The balances of one attempt, held while it is decided.
@@ -61,13 +83,13 @@ pub trait Account<'a> {
     /// What the budgets say to one more retry.
     fn coverage(&self) -> Coverage<'a>;
 
-    /// Charges every budget, or none.
+    /// Charges every budget that has not paid yet, or none, and adds what they paid to `grant`.
     ///
     /// # Errors
     ///
     /// A [`Coverage::Exhausted`] if a store that looks and takes in two steps finds that another
     /// caller was faster. Then nothing was charged.
-    fn charge(&mut self) -> Result<Receipt, Coverage<'a>>;
+    fn charge(&mut self, grant: Option<&mut Grant>) -> Result<Receipt, Coverage<'a>>;
 
     /// The budget with the fewest retries available, as things stand. `None` without budgets.
     fn scarcest(&self) -> Option<State<'a>>;
@@ -85,6 +107,8 @@ pub struct Receipt(Payment);
 pub enum Payment {
     /// Every budget of the policy has paid.
     Paid,
+    /// It was paid for when the same attempt was asked about before.
+    Remembered,
     /// The caller asked for a dry run: nothing was written.
     DryRun,
     /// The policy names no budget.

@@ -1,0 +1,72 @@
+//! One balance as it is kept: with the sizes that it is counted in, and when it was last used.
+use super::balance::Balance;
+use super::Limits;
+
+/// A balance that nobody has asked or fed for so long is dropped.
+const IDLE_S: u32 = 600;
+
+/// The sizes of a budget, and what they were before the last reload.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    pub(super) limits: Limits,
+    edition: u32,
+    before: Option<(Limits, u64)>,
+}
+
+impl Terms {
+    pub(super) fn new(limits: Limits) -> Terms {
+        Terms { limits, edition: 0, before: None }
+    }
+
+    /// What holds from `now_ms` on. Every balance must have been brought to these terms before.
+    pub(super) fn changed(&self, limits: Limits, now_ms: u64) -> Terms {
+        let before = Some((self.limits, now_ms));
+        Terms { limits, edition: self.edition.wrapping_add(1), before }
+    }
+}
+
+/// A balance in memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    pub(super) balance: Balance,
+    edition: u32,
+    used_s: u32,
+}
+
+// A million of them are kept.
+const _: () = assert!(size_of::<Kept>() <= 72);
+
+impl Kept {
+    pub(super) fn fresh(terms: &Terms, now_ms: u64) -> Kept {
+        let balance = Balance::fresh(&terms.limits, now_ms);
+        Kept { balance, edition: terms.edition, used_s: seconds(now_ms.saturating_add(999)) }
+    }
+
+    /// Somebody asks or feeds it.
+    pub(super) fn used(&mut self, now_ms: u64) {
+        // Rounded up, so that it is never idle too early.
+        self.used_s = self.used_s.max(seconds(now_ms.saturating_add(999)));
+    }
+
+    /// Counts it in the sizes of today.
+    pub(super) fn bring_to(&mut self, terms: &Terms) {
+        if self.edition == terms.edition {
+            return;
+        }
+        if let Some((old, changed_ms)) = &terms.before {
+            self.balance = self.balance.rescaled(old, &terms.limits, *changed_ms);
+        }
+        self.edition = terms.edition;
+    }
+
+    pub(super) fn is_idle(&self, terms: &Terms, now_ms: u64) -> bool {
+        let idle_s = seconds(now_ms).saturating_sub(self.used_s);
+        let mut kept = *self;
+        kept.bring_to(terms);
+        IDLE_S <= idle_s && kept.balance.may_be_dropped(&terms.limits, now_ms)
+    }
+}
+
+fn seconds(ms: u64) -> u32 {
+    u32::try_from(ms / 1_000).unwrap_or(u32::MAX)
+}

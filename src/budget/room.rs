@@ -1,0 +1,79 @@
+//! How many balances there may be, over all budgets and their twins.
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use super::grant::ShelfId;
+
+/// Shared by all budgets of a store, and by the stores that follow it after a reload.
+#[derive(Debug)]
+pub(super) struct Room {
+    balances_max: usize,
+    taken: AtomicUsize,
+    evicted: AtomicU64,
+    overflowed: AtomicU64,
+    shelves: AtomicU32,
+    turn: AtomicUsize,
+}
+
+/// How full a store is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Balances in memory. Those that were only looked at are not among them.
+    pub balances: usize,
+    /// Balances dropped since the start because nobody used them.
+    pub evicted: u64,
+    /// Times that a key without a balance of its own used the overflow balance of its budget.
+    pub overflowed: u64,
+}
+
+impl Room {
+    pub(super) fn new(balances_max: usize) -> Room {
+        Room {
+            balances_max,
+            taken: AtomicUsize::new(0),
+            evicted: AtomicU64::new(0),
+            overflowed: AtomicU64::new(0),
+            shelves: AtomicU32::new(0),
+            turn: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.balances_max <= self.taken.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn take(&self) -> bool {
+        let one_more = |taken| (taken < self.balances_max).then_some(taken + 1);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+    }
+
+    pub(super) fn give_back(&self, balances: usize) {
+        self.taken.fetch_sub(balances, Ordering::Relaxed);
+    }
+
+    pub(super) fn evicted(&self, balances: usize) {
+        self.give_back(balances);
+        self.evicted.fetch_add(u64::try_from(balances).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(super) fn overflowed(&self) {
+        self.overflowed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A number that no shelf of these stores had before.
+    pub(super) fn shelf_id(&self) -> ShelfId {
+        ShelfId(self.shelves.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Counts up, so that everyone who looks for room looks somewhere else.
+    pub(super) fn turn(&self) -> usize {
+        self.turn.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn occupancy(&self) -> Occupancy {
+        Occupancy {
+            balances: self.taken.load(Ordering::Relaxed),
+            evicted: self.evicted.load(Ordering::Relaxed),
+            overflowed: self.overflowed.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The balances of one budget, and their twins.
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::grant::{Payer, ShelfId};
+use super::kept::{Kept, Terms};
+use super::room::Room;
+use super::table::{Cell, Table};
+use super::{Budget, Holder, Limits, Scope, key};
+
+/// One budget, with a balance for each key. A reload that keeps the budget keeps its shelf.
+pub(super) struct Shelf {
+    pub(super) id: ShelfId,
+    pub(super) name: Box<str>,
+    pub(super) scope: Scope,
+    terms: ArcSwap<Terms>,
+    /// What policies that bind charge and feed.
+    real: Table,
+    /// What policies that only observe charge and feed.
+    twins: Table,
+    room: Arc<Room>,
+}
+
+/// A balance, found for a holder.
+pub(super) struct Found {
+    pub(super) cell: Cell,
+    pub(super) is_overflow: bool,
+}
+
+impl Shelf {
+    pub(super) fn new(budget: &Budget, room: Arc<Room>) -> Shelf {
+        Shelf {
+            id: room.shelf_id(),
+            name: budget.name.clone(),
+            scope: budget.scope,
+            terms: ArcSwap::from_pointee(Terms::new(budget.limits)),
+            real: Table::new(),
+            twins: Table::new(),
+            room,
+        }
+    }
+
+    /// The sizes of today. Read after a balance is locked, they are those that it is counted in,
+    /// or newer.
+    pub(super) fn terms(&self) -> impl std::ops::Deref<Target = Arc<Terms>> {
+        self.terms.load()
+    }
+
+    /// Whether `budget` is this one, perhaps with other sizes.
+    pub(super) fn is_for(&self, budget: &Budget) -> bool {
+        let same_model = self.terms().limits.is_same_model(&budget.limits);
+        *self.name == *budget.name && self.scope == budget.scope && same_model
+    }
+
+    /// Takes other sizes from `now_ms` on. Balances follow when they are used next.
+    pub(super) fn resize(&self, limits: Limits, now_ms: u64) {
+        let terms = self.terms();
+        if terms.limits != limits {
+            self.terms.store(Arc::new(terms.changed(limits, now_ms)));
+        }
+    }
+
+    /// Brings every balance to the sizes of today.
+    pub(super) fn settle(&self) {
+        for table in [&self.real, &self.twins] {
+            table.for_each(|_, kept| kept.bring_to(&self.terms()));
+            table.for_overflow(|kept| kept.bring_to(&self.terms()));
+        }
+    }
+
+    /// The balance of a holder, if it has one or could not get one of its own.
+    pub(super) fn find(&self, holder: &Holder<'_>, now_ms: u64) -> Option<Found> {
+        let table = self.table(holder.twins);
+        if let Some(cell) = self.with_key(holder, |key| table.find(key)) {
+            return Some(Found { cell, is_overflow: false });
+        }
+        self.room.is_full().then(|| self.overflow(table, now_ms))
+    }
+
+    /// The balance of a holder, made fresh if there is none and there is room.
+    pub(super) fn find_or_create(&self, holder: &Holder<'_>, now_ms: u64) -> Found {
+        let table = self.table(holder.twins);
+        let created = self.with_key(holder, |key| {
+            table.find(key).or_else(|| {
+                let is_idle = |kept: &Kept| kept.is_idle(&self.terms(), now_ms);
+                table.find_or_insert(key, &self.room, || self.fresh(now_ms), is_idle)
+            })
+        });
+        match created {
+            Some(cell) => Found { cell, is_overflow: false },
+            None => {
+                self.room.overflowed();
+                self.overflow(table, now_ms)
+            }
+        }
+    }
+
+    /// The balance that paid, if it is still there.
+    pub(super) fn find_payer(&self, payer: Payer, holder: &Holder<'_>, now_ms: u64) -> Option<Cell> {
+        let table = self.table(payer.twin);
+        if payer.overflow {
+            Some(self.overflow(table, now_ms).cell)
+        } else {
+            self.with_key(holder, |key| table.find(key))
+        }
+    }
+
+    /// Looks at a few balances, and drops those that nobody uses.
+    pub(super) fn drop_idle(&self, turn: usize, now_ms: u64) {
+        for table in [&self.real, &self.twins] {
+            table.drop_idle(turn, &self.room, |kept| kept.is_idle(&self.terms(), now_ms));
+        }
+    }
+
+    /// Every balance that binds, with the names that its key is made of.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(key::Names<'_>, &mut Kept)) {
+        self.real.for_each(|key, kept| {
+            kept.bring_to(&self.terms());
+            visit(key::names(self.scope, key), kept);
+        });
+    }
+
+    pub(super) fn fresh(&self, now_ms: u64) -> Kept {
+        Kept::fresh(&self.terms(), now_ms)
+    }
+
+    fn overflow(&self, table: &Table, now_ms: u64) -> Found {
+        Found { cell: table.overflow(|| self.fresh(now_ms)), is_overflow: true }
+    }
+
+    fn table(&self, twins: bool) -> &Table {
+        if twins { &self.twins } else { &self.real }
+    }
+
+    fn with_key<R>(&self, holder: &Holder<'_>, read: impl FnOnce(&[u8]) -> R) -> R {
+        key::with(self.scope, holder.tenant, holder.operation, read)
+    }
+}
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        self.room.give_back(self.real.len() + self.twins.len());
+    }
+}
