@@ -17,6 +17,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("budget::ratio", &["engine", "budget::Usage"]),
     ("budget::throttle", &["engine", "budget::Usage"]),
     ("budget::bucket", &["engine", "budget::Usage"]),
+    ("budget::recent", &[]),
     ("policy", &["engine", "budget"]),
     ("wire", &["engine", "budget", "decider", "admin::metrics::Refused"]),
     ("decider", &["engine", "budget", "policy", "clock", "admin::metrics"]),

@@ -8,6 +8,8 @@ pub mod bucket;
 mod key;
 mod memory;
 pub mod ratio;
+#[cfg_attr(not(test), expect(dead_code, reason = "nothing is remembered yet"))]
+mod recent;
 mod store;
 pub mod throttle;
 
