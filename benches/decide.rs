@@ -11,8 +11,8 @@ use divan::Bencher;
 use prost::Message as _;
 use retryd::admin::metrics::Metrics;
 use retryd::budget::{
-    Account as _, Ask, Budget, BudgetId, Limits, Memory, OnStoreLoss, Payers, Scope, Store as _,
-    Usage, bucket, ratio, throttle,
+    Account as _, Ask, Budget, BudgetId, Holder, Limits, Memory, OnStoreLoss, Payers, Purpose,
+    Scope, Store as _, Usage, bucket, ratio, throttle,
 };
 use retryd::clock::{Clock, Dice};
 use retryd::decider::Decider;
@@ -123,17 +123,16 @@ mod store {
         let payers = payers.unwrap();
         let names: Vec<String> = (0..tenants).map(|place| format!("tenant-{place}")).collect();
         let pay = |tenant: &str, now_ms| {
-            let mut account = memory.open(&Ask {
-                payers: &payers,
-                tenant,
-                operation: "op",
+            let ask = Ask {
+                holder: Holder { payers: &payers, tenant, operation: "op", twins: false },
                 usage: &Usage::NOTHING,
                 counts: true,
-                class: Class::Transient,
+                purpose: Purpose::Attempt(Class::Transient),
                 dry_run: false,
                 now_ms,
-            });
-            matches!(account.coverage(), Coverage::Covered(_)) && account.charge().is_ok()
+            };
+            let mut account = memory.open(&ask, None);
+            matches!(account.coverage(), Coverage::Covered(_)) && account.charge(None).is_ok()
         };
         names.iter().for_each(|tenant| assert!(pay(tenant, 0)));
         let (mut turn, mut now_ms) = (0, 0);
@@ -153,7 +152,7 @@ mod full_path {
         // The embedded policy, with a floor that a bench cannot drain.
         let text = "{version: 1, budgets: [{name: b, scope: tenant, ratio: {min_retry_rate: \
                     {count: 1000000, interval: 1s}}}], policies: [{name: p, budgets: [b]}]}";
-        let policies = Arc::new(Policies::parse("bench.yaml", text.as_bytes()).unwrap());
+        let policies = Policies::parse("bench.yaml", text.as_bytes()).unwrap();
         let (store, metrics) = (Memory::new(policies.budgets()), Arc::new(Metrics::new()));
         let decider =
             Decider::new(policies, store, Clock::system(), Dice::fair(), Arc::clone(&metrics));

@@ -7,6 +7,7 @@
 //! | [`budget`] | who pays for a retry: pure balances, and the store that keeps them |
 //! | [`policy`] | the policy file, read and checked |
 //! | [`decider`] | policy, budgets and engine together |
+//! | [`reload`] | the policy file, read again |
 //! | [`wire`] | messages in and out, parsed once |
 //! | [`service`] | the two gRPC services |
 //! | [`server`] | sockets, connections, health, and the end of the process |
@@ -21,6 +22,7 @@ pub mod clock;
 pub mod decider;
 pub mod engine;
 pub mod policy;
+pub mod reload;
 pub mod server;
 pub mod service;
 pub mod telemetry;

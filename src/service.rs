@@ -1,23 +1,26 @@
 //! The two gRPC services: parse, decide, answer.
+mod budgets;
 mod decide_stream;
+mod watch_budget;
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
-use futures_core::Stream;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 pub use self::decide_stream::DecideStream;
+pub use self::watch_budget::WatchBudget;
 use crate::admin::metrics::Metrics;
 use crate::budget::Store;
 use crate::clock::Now;
 use crate::decider::{Answer, Decider};
 use crate::server::{Deadline, deadline_exceeded};
 use crate::wire::context::{self, Oddities};
-use crate::wire::pb::budget_service_server::{BudgetService, BudgetServiceServer};
+use crate::wire::pb::budget_service_server::BudgetServiceServer;
 use crate::wire::pb::retry_service_server::{RetryService, RetryServiceServer};
 use crate::wire::refusal::Refusal;
-use crate::wire::{budget, decision, pb};
+use crate::wire::{decision, pb};
 
 /// The largest message of RetryService.
 pub const CONTEXT_BYTES_MAX: usize = 16 * 1024;
@@ -30,6 +33,8 @@ pub struct Retryd<S> {
     decider: Arc<Decider<S>>,
     metrics: Arc<Metrics>,
     stopping: CancellationToken,
+    /// Whose turn it is to go over all balances.
+    listing: Arc<Semaphore>,
 }
 
 impl<S> Clone for Retryd<S> {
@@ -38,6 +43,7 @@ impl<S> Clone for Retryd<S> {
             decider: Arc::clone(&self.decider),
             metrics: Arc::clone(&self.metrics),
             stopping: self.stopping.clone(),
+            listing: Arc::clone(&self.listing),
         }
     }
 }
@@ -49,7 +55,7 @@ impl<S: Store> Retryd<S> {
         metrics: Arc<Metrics>,
         stopping: CancellationToken,
     ) -> Retryd<S> {
-        Retryd { decider, metrics, stopping }
+        Retryd { decider, metrics, stopping, listing: Arc::new(Semaphore::new(1)) }
     }
 
     /// The gRPC server of RetryService.
@@ -82,47 +88,6 @@ impl<S: Store> Retryd<S> {
         let question = self.counted(question)?;
         let write = |answer: &Answer<'_>| decision::write(answer, question.explain);
         Ok(self.decider.decide(&question, now, write))
-    }
-
-    /// Takes a report. A refused entry changes nothing and does not stop the others.
-    ///
-    /// # Errors
-    ///
-    /// Says why the report as a whole was refused. Then nothing of it was counted.
-    pub fn report_usage(
-        &self,
-        request: &pb::ReportUsageRequest,
-    ) -> Result<pb::ReportUsageResponse, Refusal> {
-        self.counted(budget::report(request))?;
-        let results = request.usage.iter().map(|entry| self.report_entry(entry)).collect();
-        Ok(pb::ReportUsageResponse { results })
-    }
-
-    fn report_entry(&self, entry: &pb::TenantUsage) -> pb::UsageResult {
-        use pb::usage_result::Outcome;
-        let outcome = match self.counted(budget::entry(entry)) {
-            Ok((names, usage)) => {
-                let scarcest = self.decider.deposit(names.tenant, names.operation, &usage);
-                scarcest.map(|state| Outcome::Budget(state.into()))
-            }
-            Err(refusal) => Some(Outcome::Refusal(refusal.into())),
-        };
-        pb::UsageResult { outcome }
-    }
-
-    /// The state of every budget that would pay. Looking creates nothing.
-    ///
-    /// # Errors
-    ///
-    /// Names every wrong field.
-    pub fn get_budget(
-        &self,
-        request: &pb::GetBudgetRequest,
-    ) -> Result<pb::GetBudgetResponse, Refusal> {
-        let names = budget::Names::parse(&request.tenant, &request.operation);
-        let names = self.counted(names)?;
-        let states = self.decider.look(names.tenant, names.operation);
-        Ok(pb::GetBudgetResponse { budgets: states.into_iter().map(Into::into).collect() })
     }
 
     /// Nobody waits for an answer after the deadline: it would charge a retry that is never sent.
@@ -162,56 +127,4 @@ impl<S: Store> RetryService for Retryd<S> {
         let deadline = request.extensions().get().copied();
         Ok(Response::new(DecideStream::new(self.clone(), deadline, request.into_inner())))
     }
-}
-
-#[tonic::async_trait]
-impl<S: Store> BudgetService for Retryd<S> {
-    async fn report_usage(
-        &self,
-        request: Request<pb::ReportUsageRequest>,
-    ) -> Result<Response<pb::ReportUsageResponse>, Status> {
-        Ok(Response::new(Retryd::report_usage(self, request.get_ref())?))
-    }
-
-    async fn get_budget(
-        &self,
-        request: Request<pb::GetBudgetRequest>,
-    ) -> Result<Response<pb::GetBudgetResponse>, Status> {
-        Ok(Response::new(Retryd::get_budget(self, request.get_ref())?))
-    }
-
-    async fn acquire_retries(
-        &self,
-        _request: Request<pb::AcquireRetriesRequest>,
-    ) -> Result<Response<pb::AcquireRetriesResponse>, Status> {
-        Err(not_in_this_version("AcquireRetries"))
-    }
-
-    async fn release_retries(
-        &self,
-        _request: Request<pb::ReleaseRetriesRequest>,
-    ) -> Result<Response<pb::ReleaseRetriesResponse>, Status> {
-        Err(not_in_this_version("ReleaseRetries"))
-    }
-
-    async fn list_budgets(
-        &self,
-        _request: Request<pb::ListBudgetsRequest>,
-    ) -> Result<Response<pb::ListBudgetsResponse>, Status> {
-        Err(not_in_this_version("ListBudgets"))
-    }
-
-    type WatchBudgetStream =
-        Pin<Box<dyn Stream<Item = Result<pb::WatchBudgetResponse, Status>> + Send>>;
-
-    async fn watch_budget(
-        &self,
-        _request: Request<pb::WatchBudgetRequest>,
-    ) -> Result<Response<Self::WatchBudgetStream>, Status> {
-        Err(not_in_this_version("WatchBudget"))
-    }
-}
-
-fn not_in_this_version(rpc: &str) -> Status {
-    Status::unimplemented(format!("this version of retryd does not serve {rpc}"))
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use allocation_counter::measure;
 use retryd::budget::{
-    Account, Ask, Budget, BudgetId, Limits, Memory, OnStoreLoss, Payers, Scope, Store, Usage,
-    bucket, ratio, throttle,
+    Account, Ask, Budget, BudgetId, Holder, Limits, Memory, OnStoreLoss, Payers, Purpose, Scope,
+    Store, Usage, bucket, ratio, throttle,
 };
 use retryd::engine::{self, Coverage, Facts, Failure, GrpcCode, Hint, Idempotency, Judged, Rules};
 
@@ -59,18 +59,17 @@ fn decide(memory: &Memory, payers: &Payers, usage: &Usage, dry_run: bool) -> boo
         hint: Hint::default(),
         draw: 7,
     };
-    let mut account = memory.open(&Ask {
-        payers,
-        tenant: TENANT,
-        operation: OPERATION,
+    let ask = Ask {
+        holder: Holder { payers, tenant: TENANT, operation: OPERATION, twins: false },
         usage,
         counts: facts.counts(),
-        class: failure.class(),
+        purpose: Purpose::Attempt(failure.class()),
         dry_run,
         now_ms: 5,
-    });
+    };
+    let mut account = memory.open(&ask, None);
     facts.budget = account.coverage();
-    let granted = engine::decide(&facts).is_ok() && account.charge().is_ok();
+    let granted = engine::decide(&facts).is_ok() && account.charge(None).is_ok();
     granted && account.scarcest().is_some()
 }
 

@@ -17,12 +17,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("budget::ratio", &["engine", "budget::Usage", "budget::in_proportion"]),
     ("budget::throttle", &["engine", "budget::Usage", "budget::in_proportion"]),
     ("budget::bucket", &["engine", "budget::Usage", "budget::in_proportion"]),
+    ("budget::recent", &[]),
     ("policy", &["engine", "budget"]),
     ("wire", &["engine", "budget", "decider", "admin::metrics::Refused"]),
     ("decider", &["engine", "budget", "policy", "clock", "admin::metrics"]),
+    ("reload", &["budget", "decider", "policy", "admin::metrics"]),
     ("service", &["budget", "clock", "decider", "wire", "server", "admin::metrics"]),
     ("server", &["admin::metrics", "admin::ports", "clock", "wire::refusal"]),
-    ("admin", &["engine", "server"]),
+    ("admin", &["engine", "budget::Occupancy", "server"]),
     ("cli", EVERYTHING),
 ];
 const EVERYTHING: &[&str] = &[
@@ -32,6 +34,7 @@ const EVERYTHING: &[&str] = &[
     "decider",
     "engine",
     "policy",
+    "reload",
     "server",
     "service",
     "telemetry",

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 use proptest::prelude::*;
 use retryd::budget::{
-    Account, Ask, Budget, BudgetId, Limits, Memory, OnStoreLoss, Payers, Payment, Scope, State,
-    Store, Usage, bucket, ratio, throttle,
+    Account, Ask, Budget, BudgetId, Holder, Limits, Memory, OnStoreLoss, Payers, Payment, Purpose,
+    Scope, State, Store, Usage, bucket, ratio, throttle,
 };
 use retryd::engine::{Class, Coverage, Purse};
 
@@ -37,14 +37,16 @@ impl Bench {
         Bench { memory: Memory::new(budgets), payers: Payers::new(&ids, budgets).unwrap() }
     }
 
+    fn holder<'a>(&'a self, tenant: &'a str, operation: &'a str) -> Holder<'a> {
+        Holder { payers: &self.payers, tenant, operation, twins: false }
+    }
+
     fn ask<'a>(&'a self, tenant: &'a str, operation: &'a str) -> Ask<'a> {
         Ask {
-            payers: &self.payers,
-            tenant,
-            operation,
+            holder: self.holder(tenant, operation),
             usage: &Usage::NOTHING,
             counts: false,
-            class: Class::Transient,
+            purpose: Purpose::Attempt(Class::Transient),
             dry_run: false,
             now_ms: 0,
         }
@@ -52,10 +54,10 @@ impl Bench {
 
     /// Looks, and charges only if every budget would grant.
     fn pay(&self, ask: Ask<'_>) -> bool {
-        let mut account = self.memory.open(&ask);
+        let mut account = self.memory.open(&ask, None);
         match account.coverage() {
             Coverage::Exhausted(_) => false,
-            Coverage::Covered(_) | Coverage::Unbudgeted => account.charge().is_ok(),
+            Coverage::Covered(_) | Coverage::Unbudgeted => account.charge(None).is_ok(),
         }
     }
 
@@ -65,7 +67,7 @@ impl Bench {
 
     /// What every budget has available, in the policy's order.
     fn available(&self, tenant: &str, operation: &str) -> Vec<u32> {
-        let states = self.memory.look(&self.payers, tenant, operation, 0);
+        let states = self.memory.look(self.holder(tenant, operation), 0);
         states.into_iter().map(|state| state.available).collect()
     }
 }
@@ -92,7 +94,7 @@ fn a_balance_is_shared_by_scope() {
 fn b34_trouble_of_one_tenant_starves_no_other() {
     let bench = Bench::of(&[budget("mine", Scope::Tenant, bucket(500))]);
     assert_eq!(bench.drain("a", "op1"), 100);
-    let refused = bench.memory.open(&bench.ask("a", "op1")).coverage();
+    let refused = bench.memory.open(&bench.ask("a", "op1"), None).coverage();
     assert_eq!(refused, Coverage::Exhausted(Purse { budget: "mine", available: 0 }));
     assert!(bench.pay(bench.ask("b", "op1")));
 }
@@ -119,7 +121,7 @@ fn b33_a_wave_of_failures_is_charged_before_any_retry_starts() {
     let limits = Limits::Ratio(ratio::Limits { percent: 20, interval_ms: 10_000, floor });
     let bench = Bench::of(&[budget("b", Scope::Tenant, limits)]);
     let usage = Usage { requests: 1_000, ..Usage::NOTHING };
-    bench.memory.deposit(&bench.payers, "a", "x", &usage, 0);
+    bench.memory.deposit(bench.holder("a", "x"), &usage, 0);
     let granted = (0..1_000).filter(|_| bench.pay(bench.ask("a", "x"))).count();
     assert_eq!(granted, 203);
 }
@@ -132,7 +134,10 @@ fn a_budget_is_one_thing_wherever_it_is_named() {
         .map(|ids| Payers::new(ids, &budgets).unwrap());
     let bench = Bench { memory, payers: narrow };
     assert!(bench.pay(bench.ask("a", "x")));
-    assert!(bench.pay(Ask { payers: &both, ..bench.ask("a", "y") }));
+    assert!(bench.pay(Ask {
+        holder: Holder { payers: &both, ..bench.holder("a", "y") },
+        ..bench.ask("a", "y")
+    }));
     assert_eq!(bench.available("a", "z"), [1]);
 }
 
@@ -147,9 +152,9 @@ fn looking_creates_no_balance() {
     assert!(!bench.pay(bench.ask("a", "x")));
     let dry = Ask { usage: &TWO_REQUESTS, counts: true, dry_run: true, ..bench.ask("a", "x") };
     assert!(bench.pay(dry));
-    let nothing = bench.memory.deposit(&bench.payers, "a", "x", &Usage::NOTHING, 0);
+    let nothing = bench.memory.deposit(bench.holder("a", "x"), &Usage::NOTHING, 0);
     assert_eq!(nothing.map(|state| state.available), Some(0));
-    assert_eq!(bench.memory.balances(), 0);
+    assert_eq!(bench.memory.occupancy().balances, 0);
 }
 
 #[test]
@@ -172,13 +177,13 @@ fn earning_counting_and_charging_create_a_balance_where_they_write() {
         (bucket(500), &Usage::NOTHING, false, true, 1),
     ] {
         let bench = Bench::of(&[budget("b", Scope::Tenant, limits)]);
-        let mut account = bench.memory.open(&Ask { usage, counts, ..bench.ask("a", "x") });
+        let mut account = bench.memory.open(&Ask { usage, counts, ..bench.ask("a", "x") }, None);
         if charge {
-            assert_eq!(account.charge().unwrap().payment(), Payment::Paid);
+            assert_eq!(account.charge(None).unwrap().payment(), Payment::Paid);
         }
         drop(account);
         let case = format!("{limits:?} {usage:?} counts {counts} charge {charge}");
-        assert_eq!(bench.memory.balances(), created, "{case}");
+        assert_eq!(bench.memory.occupancy().balances, created, "{case}");
     }
 }
 
@@ -190,11 +195,20 @@ fn the_first_budget_in_the_policy_that_refuses_is_named() {
         budget("tenant", Scope::Tenant, ratio(0)),
     ];
     let bench = Bench::of(&budgets);
-    let refused = bench.memory.open(&bench.ask("a", "x")).coverage();
+    let refused = bench.memory.open(&bench.ask("a", "x"), None).coverage();
     assert_eq!(refused, Coverage::Exhausted(Purse { budget: "global", available: 0 }));
     // The order of locking is another one, and does not show.
     let reversed = Payers::new(&[BudgetId(2), BudgetId(1), BudgetId(0)], &budgets).unwrap();
-    let refused = bench.memory.open(&Ask { payers: &reversed, ..bench.ask("a", "x") }).coverage();
+    let refused = bench
+        .memory
+        .open(
+            &Ask {
+                holder: Holder { payers: &reversed, ..bench.holder("a", "x") },
+                ..bench.ask("a", "x")
+            },
+            None,
+        )
+        .coverage();
     assert_eq!(refused, Coverage::Exhausted(Purse { budget: "tenant", available: 0 }));
 }
 
@@ -207,7 +221,7 @@ fn one_budget_that_refuses_keeps_all_others_whole() {
     ]);
     let empty = Coverage::Exhausted(Purse { budget: "empty", available: 0 });
     // Whoever charges without looking is told the same.
-    assert_eq!(bench.memory.open(&bench.ask("a", "x")).charge(), Err(empty));
+    assert_eq!(bench.memory.open(&bench.ask("a", "x"), None).charge(None), Err(empty));
     assert_eq!(bench.available("a", "x"), [5, 0, 100]);
 }
 
@@ -218,12 +232,12 @@ fn the_scarcest_is_the_one_with_the_fewest_then_the_first() {
         budget("few", Scope::Tenant, throttle()),
         budget("as-few", Scope::Tenant, ratio(4)),
     ]);
-    let mut account = bench.memory.open(&bench.ask("a", "x"));
+    let mut account = bench.memory.open(&bench.ask("a", "x"), None);
     let few = State { budget: "few", available: 4, capacity: 4 };
     assert_eq!(account.scarcest(), Some(few));
     assert_eq!(account.coverage(), Coverage::Covered(Purse { budget: "few", available: 4 }));
     // As things stand: after the charge, which a throttle does not pay.
-    account.charge().unwrap();
+    account.charge(None).unwrap();
     let as_few = State { budget: "as-few", available: 3, capacity: 4 };
     assert_eq!(account.scarcest(), Some(as_few));
 }
@@ -237,7 +251,7 @@ fn a_throttle_counts_before_it_is_asked_and_pays_nothing() {
     // It counts whatever the rules decide; and what does not count is asked of the value as is.
     let bench = Bench::of(&[budget("t", Scope::Tenant, throttle())]);
     for _ in 0..4 {
-        drop(bench.memory.open(&Ask { counts: true, ..bench.ask("a", "x") }));
+        drop(bench.memory.open(&Ask { counts: true, ..bench.ask("a", "x") }, None));
     }
     assert_eq!(bench.available("a", "x"), [0]);
     assert!(bench.pay(bench.ask("a", "x")) && bench.pay(bench.ask("a", "x")));
@@ -257,18 +271,25 @@ fn a_deposit_tells_the_scarcest_budget_afterwards() {
     let bench =
         Bench::of(&[budget("r", Scope::Tenant, ratio(1)), budget("t", Scope::Tenant, throttle())]);
     let usage = Usage { requests: 2, ..Usage::NOTHING };
-    let told = bench.memory.deposit(&bench.payers, "a", "x", &usage, 0);
+    let told = bench.memory.deposit(bench.holder("a", "x"), &usage, 0);
     assert_eq!(told, Some(State { budget: "r", available: 3, capacity: 1 }));
-    assert_eq!(bench.memory.deposit(&Payers::default(), "a", "x", &usage, 0), None);
+    assert_eq!(
+        bench.memory.deposit(
+            Holder { payers: &Payers::default(), ..bench.holder("a", "x") },
+            &usage,
+            0
+        ),
+        None
+    );
 }
 
 #[test]
 fn without_budgets_there_is_nothing_to_pay() {
     let bench = Bench::of(&[]);
     for dry_run in [false, true] {
-        let mut account = bench.memory.open(&Ask { dry_run, ..bench.ask("a", "x") });
+        let mut account = bench.memory.open(&Ask { dry_run, ..bench.ask("a", "x") }, None);
         assert_eq!(account.coverage(), Coverage::Unbudgeted);
-        assert_eq!(account.charge().unwrap().payment(), Payment::Unbudgeted);
+        assert_eq!(account.charge(None).unwrap().payment(), Payment::Unbudgeted);
         assert_eq!(account.scarcest(), None);
     }
 }
@@ -283,15 +304,15 @@ fn a_budget_of_another_store_grants_nothing() {
 #[test]
 fn of_two_who_looked_at_an_absent_balance_the_faster_is_paid() {
     let bench = Bench::of(&[budget("b", Scope::Tenant, ratio(1))]);
-    let (ask, mut slower) = (bench.ask("a", "x"), bench.memory.open(&bench.ask("a", "x")));
+    let (ask, mut slower) = (bench.ask("a", "x"), bench.memory.open(&bench.ask("a", "x"), None));
     let one = Coverage::Covered(Purse { budget: "b", available: 1 });
     assert_eq!(slower.coverage(), one);
-    let mut faster = bench.memory.open(&ask);
+    let mut faster = bench.memory.open(&ask, None);
     assert_eq!(faster.coverage(), one);
-    assert_eq!(faster.charge().unwrap().payment(), Payment::Paid);
+    assert_eq!(faster.charge(None).unwrap().payment(), Payment::Paid);
     drop(faster);
     let none = Coverage::Exhausted(Purse { budget: "b", available: 0 });
-    assert_eq!(slower.charge(), Err(none));
+    assert_eq!(slower.charge(None), Err(none));
     assert_eq!(slower.scarcest().map(|state| state.available), Some(0));
 }
 
@@ -301,9 +322,9 @@ fn whoever_was_too_slow_charges_no_other_budget_either() {
         budget("two", Scope::Tenant, ratio(2)),
         budget("one", Scope::Global, ratio(1)),
     ]);
-    let mut slower = bench.memory.open(&bench.ask("a", "x"));
+    let mut slower = bench.memory.open(&bench.ask("a", "x"), None);
     assert!(bench.pay(bench.ask("a", "x")));
-    assert!(slower.charge().is_err());
+    assert!(slower.charge(None).is_err());
     drop(slower);
     assert_eq!(bench.available("a", "x"), [1, 0]);
 }
@@ -312,22 +333,22 @@ fn whoever_was_too_slow_charges_no_other_budget_either() {
 fn a_throttle_is_not_asked_again_when_the_charge_is_made() {
     let bench =
         Bench::of(&[budget("t", Scope::Tenant, throttle()), budget("r", Scope::Tenant, ratio(1))]);
-    let mut slower = bench.memory.open(&bench.ask("a", "x"));
+    let mut slower = bench.memory.open(&bench.ask("a", "x"), None);
     assert!(matches!(slower.coverage(), Coverage::Covered(_)));
     for _ in 0..9 {
-        drop(bench.memory.open(&Ask { counts: true, ..bench.ask("a", "x") }));
+        drop(bench.memory.open(&Ask { counts: true, ..bench.ask("a", "x") }, None));
     }
-    assert_eq!(slower.charge().unwrap().payment(), Payment::Paid);
+    assert_eq!(slower.charge(None).unwrap().payment(), Payment::Paid);
     drop(slower);
     assert_eq!(bench.available("a", "x"), [0, 0]);
 }
 
 /// Everything that an attempt hears from its budgets.
 fn answers(bench: &Bench, ask: Ask<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
-    let mut account = bench.memory.open(&ask);
+    let mut account = bench.memory.open(&ask, None);
     let coverage = format!("{:?}", account.coverage());
     let before = account.scarcest().map(|state| (state.available, state.capacity));
-    let charged = account.charge().map_err(|refused| format!("{refused:?}"));
+    let charged = account.charge(None).map_err(|refused| format!("{refused:?}"));
     let payment = if ask.dry_run { Payment::DryRun } else { Payment::Paid };
     let charged = charged.map(|receipt| assert_eq!(receipt.payment(), payment));
     let after = account.scarcest().map(|state| (state.available, state.capacity));
@@ -355,11 +376,11 @@ proptest! {
             let usage = Usage { requests, first_try_successes, ..Usage::NOTHING };
             let ask = Ask { usage: &usage, counts, now_ms, ..bench.ask(tenant, operation) };
             let (before, created) =
-                (bench.memory.look(&bench.payers, tenant, operation, now_ms), bench.memory.balances());
+                (bench.memory.look(bench.holder(tenant, operation), now_ms), bench.memory.occupancy().balances);
             let dry = answers(&bench, Ask { dry_run: true, ..ask });
-            let after = bench.memory.look(&bench.payers, tenant, operation, now_ms);
+            let after = bench.memory.look(bench.holder(tenant, operation), now_ms);
             prop_assert_eq!(before, after);
-            prop_assert_eq!(created, bench.memory.balances());
+            prop_assert_eq!(created, bench.memory.occupancy().balances);
             prop_assert_eq!(dry, answers(&bench, ask));
         }
     }
@@ -379,7 +400,7 @@ fn keys_without_room_share_one_balance() {
     assert_eq!(bench.available("c", "op"), [1]);
     assert_eq!([bench.drain("c", "op"), bench.drain("d", "op")], [1, 0]);
     assert_eq!(bench.available("e", "op"), [0]);
-    assert_eq!(bench.memory.balances(), 2);
+    assert_eq!(bench.memory.occupancy().balances, 2);
 }
 
 #[test]
@@ -400,6 +421,6 @@ fn a_dry_run_takes_no_room() {
     for tenant in ["a", "b", "c"] {
         assert!(bench.pay(Ask { dry_run: true, ..bench.ask(tenant, "op") }));
     }
-    assert_eq!(bench.memory.balances(), 0);
+    assert_eq!(bench.memory.occupancy().balances, 0);
     assert_eq!(["a", "b", "c", "d"].map(|tenant| bench.drain(tenant, "op")), [1, 1, 1, 0]);
 }

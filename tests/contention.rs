@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use retryd::budget::{
-    Account, Ask, Budget, BudgetId, Limits, Memory, OnStoreLoss, Payers, Scope, Store, Usage, ratio,
+    Account, Ask, Budget, BudgetId, Holder, Limits, Memory, OnStoreLoss, Payers, Purpose, Scope,
+    Store, Usage, ratio,
 };
 use retryd::engine::{Class, Coverage};
 
@@ -25,22 +26,24 @@ fn payers(ids: &[usize], budgets: &[Budget]) -> Payers {
     Payers::new(&ids, budgets).unwrap()
 }
 
+fn holder<'a>(payers: &'a Payers, tenant: &'a str) -> Holder<'a> {
+    Holder { payers, tenant, operation: "x", twins: false }
+}
+
 fn ask<'a>(payers: &'a Payers, tenant: &'a str) -> Ask<'a> {
     Ask {
-        payers,
-        tenant,
-        operation: "x",
+        holder: holder(payers, tenant),
         usage: &Usage::NOTHING,
         counts: false,
-        class: Class::Transient,
+        purpose: Purpose::Attempt(Class::Transient),
         dry_run: false,
         now_ms: 0,
     }
 }
 
 fn pay(memory: &Memory, ask: &Ask<'_>) -> bool {
-    let mut account = memory.open(ask);
-    matches!(account.coverage(), Coverage::Covered(_)) && account.charge().is_ok()
+    let mut account = memory.open(ask, None);
+    matches!(account.coverage(), Coverage::Covered(_)) && account.charge(None).is_ok()
 }
 
 /// Lets all callers loose at one moment, and counts how often they were paid.
@@ -74,7 +77,7 @@ fn an_absent_balance_is_created_once_and_grants_not_one_too_many() {
         let tenant = format!("tenant-{round}");
         assert_eq!(paid(1, |_| pay(&memory, &ask(&payers, &tenant))), 1, "{tenant}");
     }
-    let states = memory.look(&payers, "tenant-0", "x", 0);
+    let states = memory.look(holder(&payers, "tenant-0"), 0);
     let available: Vec<u32> = states.iter().map(|state| state.available).collect();
     assert_eq!(available, [1_000_000 - 200, 0]);
 }
@@ -86,7 +89,7 @@ fn three_budgets_pay_together_or_not_at_all_and_in_one_instant() {
     let (memory, payers) = (Memory::new(&budgets), payers(&[0, 1, 2], &budgets));
     let done = AtomicBool::new(false);
     let available = || {
-        let states = memory.look(&payers, "a", "x", 0);
+        let states = memory.look(holder(&payers, "a"), 0);
         states.iter().map(|state| i64::from(state.available)).collect::<Vec<_>>()
     };
     thread::scope(|scope| {
@@ -132,6 +135,6 @@ fn there_is_room_for_exactly_as_many_balances_as_allowed() {
         let tenant = format!("tenant-{}", next.fetch_add(1, Ordering::Relaxed) / 2);
         pay(&memory, &ask(&payers, &tenant))
     });
-    assert_eq!(memory.balances(), 100);
+    assert_eq!(memory.occupancy().balances, 100);
     assert_eq!(granted, 101, "one for each balance, and one for all the others");
 }

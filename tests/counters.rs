@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request};
 
 fn service() -> (Retryd<Memory>, Clock, Arc<Metrics>) {
-    let policies = Arc::new(Policies::embedded());
+    let policies = Policies::embedded();
     let clock = Clock::standing_at(Now { monotonic_ms: 1_000, unix_ms: 1_767_225_600_000 });
     let metrics = Arc::new(Metrics::new());
     let store = Memory::new(policies.budgets());

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use retryd::admin::metrics::Metrics;
-use retryd::budget::{Account, Ask, Payers, Receipt, State, Store, Usage};
+use retryd::budget::{
+    Account, Ask, Budget, Grant, Holder, Listed, Occupancy, Receipt, State, Store, Usage,
+};
 use retryd::clock::{Clock, Dice};
 use retryd::decider::Decider;
 use retryd::engine::{Coverage, Purse};
@@ -25,23 +27,38 @@ const GONE: Purse<'_> = Purse { budget: "b", available: 0 };
 impl Store for Outrun {
     type Account<'a> = Outrun;
 
-    fn open<'a>(&'a self, _: &Ask<'a>) -> Outrun {
+    fn open<'a>(&'a self, _: &Ask<'a>, _: Option<&Grant>) -> Outrun {
         Outrun
     }
 
-    fn deposit<'a>(
-        &'a self,
-        _: &'a Payers,
-        _: &str,
-        _: &str,
-        _: &Usage,
-        _: u64,
-    ) -> Option<State<'a>> {
+    fn deposit<'a>(&'a self, _: Holder<'a>, _: &'a Usage, _: u64) -> Option<State<'a>> {
         None
     }
 
-    fn look<'a>(&'a self, _: &'a Payers, _: &str, _: &str, _: u64) -> Vec<State<'a>> {
+    fn acquire<'a>(&'a self, _: Holder<'a>, _: u32, _: u64) -> (Grant, Option<State<'a>>) {
+        (Grant::default(), None)
+    }
+
+    fn give_back(&self, _: Holder<'_>, _: &mut Grant, _: u32, _: u64) -> u32 {
+        0
+    }
+
+    fn look<'a>(&'a self, _: Holder<'a>, _: u64) -> Vec<State<'a>> {
         Vec::new()
+    }
+
+    fn list(&self, _: Option<&Listed>, _: usize, _: u64) -> Vec<Listed> {
+        Vec::new()
+    }
+
+    fn succeeded_by(&self, _: &[Budget], _: u64) -> Outrun {
+        Outrun
+    }
+
+    fn settle(&self) {}
+
+    fn occupancy(&self) -> Occupancy {
+        Occupancy::default()
     }
 }
 
@@ -50,7 +67,7 @@ impl Account<'_> for Outrun {
         Coverage::Covered(LAST)
     }
 
-    fn charge(&mut self) -> Result<Receipt, Coverage<'static>> {
+    fn charge(&mut self, _: Option<&mut Grant>) -> Result<Receipt, Coverage<'static>> {
         Err(Coverage::Exhausted(GONE))
     }
 
@@ -66,7 +83,7 @@ impl Account<'_> for Outrun {
 #[test]
 fn the_answer_is_budget_exhausted_and_the_rule_is_named_again_at_the_end() {
     let metrics = Arc::new(Metrics::new());
-    let policies = Arc::new(Policies::embedded());
+    let policies = Policies::embedded();
     let decider =
         Decider::new(policies, Outrun, Clock::system(), Dice::fair(), Arc::clone(&metrics));
     let retryd = Retryd::new(Arc::new(decider), metrics, CancellationToken::new());

@@ -28,7 +28,7 @@ struct Service {
 }
 
 fn service() -> Service {
-    let policies = Arc::new(Policies::embedded());
+    let policies = Policies::embedded();
     let (store, metrics) = (Memory::new(policies.budgets()), Arc::new(Metrics::new()));
     let (clock, stopping) = (Clock::standing_at(START), CancellationToken::new());
     let decider = Decider::new(policies, store, clock.clone(), Dice::fair(), Arc::clone(&metrics));

@@ -1,5 +1,5 @@
 //! What the process counts. Each counter is looked up once, here: counting is one addition.
-use std::fmt;
+use std::{fmt, sync::atomic::Ordering};
 
 use prometheus_client::{
     encoding::text,
@@ -8,6 +8,7 @@ use prometheus_client::{
 };
 
 use super::ports::{self, ConnectionCounts, Port};
+use crate::budget::Occupancy;
 use crate::engine::Rule;
 
 /// The type of the text that [`Metrics::render`] writes.
@@ -27,6 +28,13 @@ pub struct Metrics {
     pub unknown_enum_values: Counter,
     /// Hints that could not be read, taken as absent.
     pub malformed_hints: Counter,
+    /// Reloads of the policy file that took hold.
+    pub reloads_applied: Counter,
+    /// Reloads that were refused: the last good revision stayed.
+    pub reloads_refused: Counter,
+    balances: Gauge,
+    evicted: Counter,
+    overflowed: Counter,
     /// Usage reports booked, whether they came alone or with a question.
     pub usage_reports: Counter,
     /// Calls that panicked.
@@ -87,6 +95,11 @@ impl Metrics {
         let policy = Family::default();
         registry.register("policy_info", "The revision of the policy in force", policy.clone());
 
+        let reloads = Family::<One, Counter>::default();
+        registry.register("policy_reloads", "Reloads of the policy file", reloads.clone());
+        let balances = Gauge::default();
+        registry.register("balances", "Balances in memory", balances.clone());
+
         let mut counter = |name: &str, help: &str| {
             let counter = Counter::default();
             registry.register(name, help, counter.clone());
@@ -95,6 +108,11 @@ impl Metrics {
         Metrics {
             unknown_enum_values: counter("unknown_enum_values", "Enum numbers not in the contract"),
             malformed_hints: counter("malformed_hints", "Hints that could not be read"),
+            reloads_applied: reloads.get_or_create_owned(&[("outcome", "applied")]),
+            reloads_refused: reloads.get_or_create_owned(&[("outcome", "refused")]),
+            balances,
+            evicted: counter("balances_evicted", "Balances dropped because nobody used them"),
+            overflowed: counter("overflow_uses", "Uses of a budget's overflow balance"),
             usage_reports: counter("usage_reports", "Usage reports booked"),
             panics: counter("panics", "Calls that panicked"),
             deadlines_exceeded: counter("deadlines_exceeded", "Calls whose time was up"),
@@ -140,6 +158,15 @@ impl Metrics {
         self.policy.get_or_create(&[("revision", revision.to_owned())]).set(1);
     }
 
+    /// Says how full the store of budgets is.
+    pub fn set_occupancy(&self, occupancy: Occupancy) {
+        let Occupancy { balances, evicted, overflowed } = occupancy;
+        self.balances.set(i64::try_from(balances).unwrap_or(i64::MAX));
+        // They only grow, where they are counted.
+        self.evicted.inner().store(evicted, Ordering::Relaxed);
+        self.overflowed.inner().store(overflowed, Ordering::Relaxed);
+    }
+
     /// All of it, as OpenMetrics text.
     ///
     /// # Errors
@@ -182,6 +209,8 @@ mod tests {
         }
         metrics.set_policy("old");
         metrics.set_policy("new");
+        metrics.set_occupancy(Occupancy { balances: 7, evicted: 8, overflowed: 9 });
+        metrics.reloads_refused.inc();
 
         let text = metrics.render().unwrap();
         let has = |line: String| assert!(text.lines().any(|has| has == line), "{line}\n{text}");
@@ -200,6 +229,11 @@ mod tests {
             has(format!("retryd_connections_open{{port=\"{}\"}} {count}", port.name()));
         }
         has("retryd_policy_info{revision=\"new\"} 1".to_owned());
+        has("retryd_balances 7".to_owned());
+        has("retryd_balances_evicted_total 8".to_owned());
+        has("retryd_overflow_uses_total 9".to_owned());
+        has("retryd_policy_reloads_total{outcome=\"applied\"} 0".to_owned());
+        has("retryd_policy_reloads_total{outcome=\"refused\"} 1".to_owned());
         assert!(!text.contains("\"old\""), "{text}");
         assert!(text.ends_with("# EOF\n"), "{text}");
     }

@@ -23,17 +23,20 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use crate::budget::Occupancy;
 use crate::server::{Acceptor, Bound, ConnectInfo, Drain, Health, Serve};
 use metrics::Metrics;
 use ports::Port;
 
 /// What the admin listener shows.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Admin {
     /// For `/readyz`.
     pub health: Health,
     /// For `/metrics`.
     pub metrics: Arc<Metrics>,
+    /// How full the store of budgets is. For `/metrics`.
+    pub occupancy: Arc<dyn Fn() -> Occupancy + Send + Sync>,
 }
 
 /// Connections open at a time.
@@ -86,6 +89,7 @@ async fn readyz(State(admin): State<Arc<Admin>>, RawQuery(query): RawQuery) -> R
 }
 
 async fn render(State(admin): State<Arc<Admin>>) -> Response {
+    admin.metrics.set_occupancy((admin.occupancy)());
     match admin.metrics.render() {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),

@@ -1,6 +1,6 @@
 //! One balance as it is kept: with the sizes that it is counted in, and when it was last used.
-use super::balance::Balance;
 use super::Limits;
+use super::balance::Balance;
 
 /// A balance that nobody has asked or fed for so long is dropped.
 const IDLE_S: u32 = 600;

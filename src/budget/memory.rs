@@ -43,23 +43,13 @@ impl Memory {
         }
     }
 
-    /// How full it is.
-    pub fn occupancy(&self) -> Occupancy {
-        self.room.occupancy()
-    }
-
     /// The budget's balances. A budget that this store was not made for grants nothing.
     pub(super) fn shelf(&self, id: BudgetId) -> &Shelf {
         self.shelves.get(id.0).unwrap_or(&self.unknown)
     }
 
     /// The balance of a holder, made fresh if there is none and there is room.
-    pub(super) fn find_or_create(
-        &self,
-        shelf: &Shelf,
-        holder: &Holder<'_>,
-        now_ms: u64,
-    ) -> Found {
+    pub(super) fn find_or_create(&self, shelf: &Shelf, holder: &Holder<'_>, now_ms: u64) -> Found {
         if self.room.is_full() {
             // Its own table may have nothing that is idle, or nothing at all.
             let turn = self.room.turn();
@@ -102,9 +92,8 @@ impl Store for Memory {
     fn give_back(&self, holder: Holder<'_>, grant: &mut Grant, retries: u32, now_ms: u64) -> u32 {
         grant.take_off(retries, |paid, retries| {
             let shelf = self.shelves.iter().find(|shelf| shelf.id == paid.by.shelf);
-            let found = shelf.and_then(|shelf| {
-                Some((shelf, shelf.find_payer(paid.by, &holder, now_ms)?))
-            });
+            let found =
+                shelf.and_then(|shelf| Some((shelf, shelf.find_payer(paid.by, &holder, now_ms)?)));
             let Some((shelf, cell)) = found else { return paid.debit };
             let mut kept = cell.lock();
             let terms = shelf.terms();
@@ -131,14 +120,12 @@ impl Store for Memory {
     fn succeeded_by(&self, budgets: &[Budget], now_ms: u64) -> Memory {
         // So that no balance is ever two sizes behind.
         self.settle();
-        let shelf = |budget: &Budget| {
-            match self.shelves.iter().find(|shelf| shelf.is_for(budget)) {
-                Some(shelf) => {
-                    shelf.resize(budget.limits, now_ms);
-                    Arc::clone(shelf)
-                }
-                None => Arc::new(Shelf::new(budget, Arc::clone(&self.room))),
+        let shelf = |budget: &Budget| match self.shelves.iter().find(|shelf| shelf.is_for(budget)) {
+            Some(shelf) => {
+                shelf.resize(budget.limits, now_ms);
+                Arc::clone(shelf)
             }
+            None => Arc::new(Shelf::new(budget, Arc::clone(&self.room))),
         };
         Memory {
             shelves: budgets.iter().map(shelf).collect(),
@@ -149,6 +136,10 @@ impl Store for Memory {
 
     fn settle(&self) {
         self.shelves.iter().for_each(|shelf| shelf.settle());
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.room.occupancy()
     }
 }
 

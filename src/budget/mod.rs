@@ -10,7 +10,9 @@ mod kept;
 mod key;
 mod list;
 mod memory;
+mod once;
 pub mod ratio;
+mod recent;
 mod room;
 mod shelf;
 mod store;
@@ -21,6 +23,7 @@ pub use balance::Purpose;
 pub use grant::Grant;
 pub use list::Listed;
 pub use memory::{BALANCES_MAX, Memory};
+pub use once::{AttemptName, GrantName, LeaseName, Once, Turn};
 pub use room::Occupancy;
 pub use store::{Account, Ask, Payment, Receipt, Store};
 
@@ -42,6 +45,14 @@ pub struct Budget {
     pub limits: Limits,
     /// What holds while a shared store is out of reach.
     pub on_store_loss: OnStoreLoss,
+}
+
+impl Budget {
+    /// Whether `later` is the same budget, perhaps with other sizes: what is in it stays.
+    pub(crate) fn continues_as(&self, later: &Budget) -> bool {
+        let same_model = self.limits.is_same_model(&later.limits);
+        self.name == later.name && self.scope == later.scope && same_model
+    }
 }
 
 /// Which calls share a balance.
@@ -184,6 +195,13 @@ pub struct State<'a> {
     pub available: u32,
     /// What a fresh one would grant.
     pub capacity: u32,
+}
+
+impl<'a> State<'a> {
+    /// The one with the fewest retries available, of several the first.
+    pub fn scarcest(states: &[State<'a>]) -> Option<State<'a>> {
+        states.iter().copied().min_by_key(|state| state.available)
+    }
 }
 
 impl<'a> From<State<'a>> for Purse<'a> {

@@ -13,7 +13,7 @@ use super::{Budget, Holder, Limits, Scope, key};
 pub(super) struct Shelf {
     pub(super) id: ShelfId,
     pub(super) name: Box<str>,
-    pub(super) scope: Scope,
+    scope: Scope,
     terms: ArcSwap<Terms>,
     /// What policies that bind charge and feed.
     real: Table,
@@ -97,7 +97,12 @@ impl Shelf {
     }
 
     /// The balance that paid, if it is still there.
-    pub(super) fn find_payer(&self, payer: Payer, holder: &Holder<'_>, now_ms: u64) -> Option<Cell> {
+    pub(super) fn find_payer(
+        &self,
+        payer: Payer,
+        holder: &Holder<'_>,
+        now_ms: u64,
+    ) -> Option<Cell> {
         let table = self.table(payer.twin);
         if payer.overflow {
             Some(self.overflow(table, now_ms).cell)

@@ -1,6 +1,6 @@
 //! The port that every store of balances fulfils. Nothing on it waits: the path of a decision has
 //! no IO, whatever stands behind.
-use super::{Budget, Grant, Holder, Listed, Purpose, State, Usage};
+use super::{Budget, Grant, Holder, Listed, Occupancy, Purpose, State, Usage};
 use crate::engine::Coverage;
 
 /// Keeps one balance for each budget and key, for the budgets of one policy file.
@@ -51,6 +51,9 @@ pub trait Store: Send + Sync + Sized + 'static {
 
     /// Brings every balance to the sizes of today, also those that nobody asks for.
     fn settle(&self);
+
+    /// How full it is.
+    fn occupancy(&self) -> Occupancy;
 }
 
 /// One attempt, as far as budgets look at it.

@@ -48,7 +48,7 @@ enum Format {
 
 impl Decide {
     pub(super) fn run(self) -> anyhow::Result<u8> {
-        let policies = Arc::new(super::policies(self.policy.as_deref())?);
+        let policies = super::policies(self.policy.as_deref())?;
         let contexts = self.contexts()?;
         let metrics = Arc::new(Metrics::new());
         // One store for all: the contexts are a history, and budgets drain along it.

@@ -1,8 +1,9 @@
 //! `retryd serve`: everything put together.
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use clap::{ArgAction, Args, builder::BoolishValueParser};
+use tokio::signal::unix::{SignalKind, signal};
 use tonic::service::Routes;
 use tonic_reflection::pb::{v1, v1alpha};
 
@@ -11,6 +12,7 @@ use crate::budget::{BALANCES_MAX, Memory};
 use crate::clock::{Clock, Dice};
 use crate::decider::Decider;
 use crate::policy::Policies;
+use crate::reload::Reload;
 use crate::server::{Bound, Drain, Health, Limits, Listen, Server, raise_descriptor_limit};
 use crate::service::Retryd;
 use crate::{telemetry, wire};
@@ -78,7 +80,7 @@ impl Serve {
             tracing::warn!(%error, "the limit of open files stays as it is");
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(self.serve(Arc::new(policies)))
+        runtime.block_on(self.serve(policies))
     }
 
     /// Whoever can reach the port may spend every tenant's budget.
@@ -98,9 +100,8 @@ impl Serve {
         Ok(())
     }
 
-    async fn serve(self, policies: Arc<Policies>) -> anyhow::Result<u8> {
+    async fn serve(self, policies: Policies) -> anyhow::Result<u8> {
         let metrics = Arc::new(Metrics::new());
-        metrics.set_policy(policies.revision());
         let drain = Drain::new();
         drain.on_signals().context("cannot wait for signals")?;
 
@@ -110,7 +111,9 @@ impl Serve {
         let decider =
             Decider::new(policies, store, clock.clone(), Dice::fair(), Arc::clone(&metrics));
         let stopping = drain.stopping().clone();
-        let retryd = Retryd::new(Arc::new(decider), Arc::clone(&metrics), stopping);
+        let decider = Arc::new(decider);
+        self.reload_on_hangup(&decider, &metrics).context("cannot wait for SIGHUP")?;
+        let retryd = Retryd::new(Arc::clone(&decider), Arc::clone(&metrics), stopping);
         let health = Health::new().await;
 
         let listeners = bind_all(&self.listen).await?;
@@ -123,7 +126,8 @@ impl Serve {
 
         let routes = routes(&retryd, &health)?;
         let limits = self.limits();
-        let shown = Admin { health: health.clone(), metrics: Arc::clone(&metrics) };
+        let occupancy = Arc::new(move || decider.occupancy());
+        let shown = Admin { health: health.clone(), metrics: Arc::clone(&metrics), occupancy };
         let admin = tokio::spawn(shown.run(admin, drain.clone()));
         let server =
             Server { listeners, probe, routes, limits, health: health.clone(), metrics, clock };
@@ -132,6 +136,19 @@ impl Serve {
         let ended = server.run(drain).await;
         admin.await.ok();
         Ok(ended.exit_code())
+    }
+
+    fn reload_on_hangup(
+        &self,
+        decider: &Arc<Decider<Memory>>,
+        metrics: &Arc<Metrics>,
+    ) -> io::Result<()> {
+        match &self.policy {
+            Some(path) => {
+                Reload::new(path.clone(), Arc::clone(decider), Arc::clone(metrics)).on_hangup()
+            }
+            None => ignore_hangup(),
+        }
     }
 
     fn limits(&self) -> Limits {
@@ -143,6 +160,17 @@ impl Serve {
             ..Limits::default()
         }
     }
+}
+
+/// Without a policy file there is nothing to read again, and no reason to end either.
+fn ignore_hangup() -> io::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            tracing::warn!("SIGHUP: there is no policy file to read again");
+        }
+    });
+    Ok(())
 }
 
 async fn bind_all(addresses: &[Listen]) -> anyhow::Result<Vec<Bound>> {

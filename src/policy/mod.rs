@@ -33,7 +33,7 @@ use std::{fs::File, io::Read as _, path::Path};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    budget::{Budget, BudgetId, Limits, OnStoreLoss, Payers, Scope, ratio},
+    budget::{Budget, BudgetId, Holder, Limits, OnStoreLoss, Payers, Scope, ratio},
     engine::Rules,
 };
 
@@ -167,6 +167,15 @@ impl Policies {
         &self.budgets
     }
 
+    /// The names of the budgets that have another scope or model in `later`.
+    pub(crate) fn budgets_begun_anew<'l>(&self, later: &'l Policies) -> Vec<&'l str> {
+        let has_changed = |new: &&Budget| {
+            let old = self.budgets.iter().find(|old| old.name == new.name);
+            old.is_some_and(|old| !old.continues_as(new))
+        };
+        later.budgets.iter().filter(has_changed).map(|budget| &*budget.name).collect()
+    }
+
     /// The first 12 hex digits of the SHA-256 of the file's bytes.
     pub fn revision(&self) -> &str {
         &self.revision
@@ -189,9 +198,7 @@ impl Policies {
 
     /// What the file asks for and this version does not do yet, each in a sentence.
     pub fn not_yet_enforced(&self) -> Vec<String> {
-        let shadows = self.policies().filter(|policy| policy.mode == Mode::Shadow);
-        let mut refused: Vec<String> =
-            shadows.map(|policy| format!("policy `{}` has `mode: shadow`", policy.name)).collect();
+        let mut refused = Vec::new();
         if self.callers.is_some() {
             refused.push("the file has `callers`".to_owned());
         }
@@ -206,6 +213,12 @@ impl Policy {
     /// Whether the policy is for this call.
     pub fn matches(&self, tenant: &str, operation: &str) -> bool {
         self.tenant.matches(tenant) && self.operation.matches(operation)
+    }
+
+    /// Whose balances pay under it.
+    pub(crate) fn holder<'a>(&'a self, tenant: &'a str, operation: &'a str) -> Holder<'a> {
+        let twins = self.mode == Mode::Shadow;
+        Holder { payers: &self.payers, tenant, operation, twins }
     }
 
     /// Whether no call gets past this policy to `later`.

@@ -2,7 +2,7 @@
 use super::duration::Span;
 use super::hint::{self, Reading};
 use super::refusal::{Refusal, Violations};
-use super::{budget, name, pb};
+use super::{name, pb, usage};
 use crate::decider::Question;
 use crate::engine::{Category, Evidence, Failure, GrpcCode, Hint, HttpStatus, Idempotency, Wait};
 
@@ -19,17 +19,15 @@ pub fn parse<'a>(
     let mut violations = Violations::default();
     let tenant = violations.check("tenant", name::tenant(&context.tenant));
     let operation = violations.check("operation", name::operation(&context.operation));
-    let attempts_made = violations.check("attempts_made", positive(context.attempts_made));
+    let attempts_made = violations.check("attempts_made", name::positive(context.attempts_made));
     let remaining_ms =
         violations.check("remaining_deadline", remaining_ms(context.remaining_deadline.as_ref()));
     let failure = failure(&mut violations, oddities, context.failure.as_ref());
     let hint = hint(&mut violations, oddities, context.hint.as_ref(), unix_now_ms);
-    let usage = budget::usage(&mut violations, context.usage.as_ref());
-    // Checked, and without effect until attempts are remembered.
+    let usage = usage::usage(&mut violations, context.usage.as_ref());
     let call_id = violations.check("call_id", name::id(&context.call_id));
     let evidence = evidence(oddities, context.evidence);
     let question = || {
-        call_id?;
         Some(Question {
             tenant: tenant?,
             operation: operation?,
@@ -43,6 +41,7 @@ pub fn parse<'a>(
             evidence,
             hint: hint?,
             usage: usage?,
+            call_id: call_id?,
             explain: context.explain,
             dry_run: context.dry_run,
         })
@@ -57,10 +56,6 @@ pub struct Oddities {
     pub unknown_enums: u64,
     /// Hints and dates that could not be read.
     pub malformed_hints: u64,
-}
-
-fn positive(attempts_made: u32) -> Result<u32, &'static str> {
-    if attempts_made == 0 { Err("must be at least 1") } else { Ok(attempts_made) }
 }
 
 fn remaining_ms(remaining: Option<&pbjson_types::Duration>) -> Result<Option<u64>, &'static str> {

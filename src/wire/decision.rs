@@ -17,6 +17,7 @@ pub fn write(answer: &Answer<'_>, explain: bool) -> pb::Decision {
     decision.policy_revision = answer.revision.to_owned();
     decision.budget = answer.budget.map(pb::BudgetState::from);
     decision.degraded = answer.degraded;
+    decision.shadow = answer.shadow;
     decision.failure_class = class(answer.class).into();
     if explain {
         decision.detail = answer.outcome.reason().sentence().to_owned();

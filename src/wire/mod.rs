@@ -7,9 +7,12 @@ pub mod codec;
 pub mod context;
 pub mod decision;
 mod duration;
+pub mod grant;
 mod hint;
+pub mod list;
 mod name;
 pub mod refusal;
+mod usage;
 
 /// The generated types of `proto/retryd/v1/retryd.proto`.
 #[allow(

@@ -1,4 +1,4 @@
-//! Names and ids that callers choose: bounded, and without control characters.
+//! Names, ids and counts that callers choose. Names are bounded and without control characters.
 
 const TENANT_BYTES_MAX: usize = 128;
 const OPERATION_BYTES_MAX: usize = 256;
@@ -15,6 +15,16 @@ pub(super) fn operation(text: &str) -> Result<&str, &'static str> {
 /// A `call_id` or `report_id`; empty is none.
 pub(super) fn id(text: &str) -> Result<&str, &'static str> {
     bounded(text, ID_BYTES_MAX, "longer than 64 bytes")
+}
+
+/// An id that must be there.
+pub(super) fn required_id(text: &str) -> Result<&str, &'static str> {
+    required(text, ID_BYTES_MAX, "longer than 64 bytes")
+}
+
+/// A count that is at least 1.
+pub(super) fn positive(count: u32) -> Result<u32, &'static str> {
+    if count == 0 { Err("must be at least 1") } else { Ok(count) }
 }
 
 fn required<'a>(

@@ -119,12 +119,11 @@ fn every_broken_policy_file_ends_with_its_places_and_exit_code_2() {
 
 #[test]
 fn what_is_not_enforced_yet_is_refused() {
-    let shadow = policy_file("shadow.yaml", "version: 1\npolicies: [{name: a, mode: shadow}]\n");
     let callers = "version: 1\npolicies: [{name: a}]\ncallers: [{identity: x, tenants: [y]}]\n";
     let operators = "version: 1\npolicies: [{name: a}]\noperators: [x]\n";
     let (callers, operators) =
         (policy_file("callers.yaml", callers), policy_file("operators.yaml", operators));
-    for (path, word) in [(shadow, "shadow"), (callers, "callers"), (operators, "operators")] {
+    for (path, word) in [(callers, "callers"), (operators, "operators")] {
         let (code, _, error) = retryd(&["serve", "--policy", &path], "");
         assert_eq!(code, 2, "{error}");
         assert!(error.contains(word), "{error}");

@@ -3,6 +3,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use retryd::{
     admin::{Admin, metrics::Metrics},
+    budget::Occupancy,
     server::{Drain, Health},
 };
 use tokio::{
@@ -25,7 +26,9 @@ async fn get(at: SocketAddr, path: &str) -> String {
 async fn admin(health: Health, metrics: Arc<Metrics>, drain: Drain) -> SocketAddr {
     let bound = local().await;
     let at = bound.local().to_string().parse().unwrap();
-    tokio::spawn(Admin { health, metrics }.run(bound, drain));
+    tokio::spawn(
+        Admin { health, metrics, occupancy: Arc::new(Occupancy::default) }.run(bound, drain),
+    );
     at
 }
 

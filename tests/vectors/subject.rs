@@ -30,7 +30,7 @@ pub(crate) enum Subject {
 
 impl Subject {
     /// A retryd of its own, with full budgets.
-    pub(crate) fn in_process(policies: Arc<Policies>, clock: Clock, dice: Dice) -> Subject {
+    pub(crate) fn in_process(policies: Policies, clock: Clock, dice: Dice) -> Subject {
         let store = Memory::new(policies.budgets());
         let metrics = Arc::<Metrics>::default();
         let decider = Decider::new(policies, store, clock, dice, Arc::clone(&metrics));
@@ -69,9 +69,9 @@ impl Subject {
 }
 
 /// The policy file of `vectors`, loaded.
-pub(crate) fn policies(vectors: &Vectors) -> Arc<Policies> {
+pub(crate) fn policies(vectors: &Vectors) -> Policies {
     let loaded = Policies::parse(&vectors.name, vectors.policy().as_bytes());
-    Arc::new(loaded.unwrap_or_else(|error| panic!("{}: {error}", vectors.name)))
+    loaded.unwrap_or_else(|error| panic!("{}: {error}", vectors.name))
 }
 
 /// The built binary, serving one file's policy. It ends with the value.

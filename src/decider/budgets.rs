@@ -1,0 +1,129 @@
+//! What callers ask of budgets besides decisions.
+use std::sync::atomic::Ordering;
+
+use super::Decider;
+use crate::budget::{BudgetId, GrantName, LeaseName, Limits, Listed, Payers, State, Store, Usage};
+use crate::policy::{Mode, Policies};
+
+/// The longest that retries taken ahead are good for.
+const VALID_MS_MAX: u64 = 10_000;
+
+/// Retries taken ahead.
+#[derive(Debug)]
+pub struct Acquired<'a> {
+    /// How many.
+    pub granted: u32,
+    /// The budget with the fewest retries available now.
+    pub budget: Option<State<'a>>,
+    /// After this long they are lost.
+    pub valid_ms: u64,
+    /// Names them. Empty if there are none.
+    pub lease: String,
+    /// The policy only observes.
+    pub shadow: bool,
+}
+
+impl<S: Store> Decider<S> {
+    /// Whether a report with this id is counted, or was before.
+    pub fn is_new_report(&self, id: &str) -> bool {
+        self.once.is_new_report(id, self.now().monotonic_ms)
+    }
+
+    /// Deposits what the callers of one tenant and operation did, and tells the scarcest budget.
+    pub fn deposit<R>(
+        &self,
+        tenant: &str,
+        operation: &str,
+        usage: &Usage,
+        tell: impl FnOnce(Option<State<'_>>) -> R,
+    ) -> R {
+        let revision = self.revision.load();
+        let policy = revision.policies.find(tenant, operation);
+        let holder = policy.holder(tenant, operation);
+        self.metrics.usage_reports.inc();
+        tell(revision.store.deposit(holder, usage, self.now().monotonic_ms))
+    }
+
+    /// The state of every budget that would pay, in the policy's order.
+    pub fn look<R>(
+        &self,
+        tenant: &str,
+        operation: &str,
+        tell: impl FnOnce(&[State<'_>]) -> R,
+    ) -> R {
+        let revision = self.revision.load();
+        let policy = revision.policies.find(tenant, operation);
+        let holder = policy.holder(tenant, operation);
+        tell(&revision.store.look(holder, self.now().monotonic_ms))
+    }
+
+    /// Takes as many retries as every budget covers, at most `wanted`, out of each.
+    pub fn acquire<R>(
+        &self,
+        tenant: &str,
+        operation: &str,
+        wanted: u32,
+        tell: impl FnOnce(Acquired<'_>) -> R,
+    ) -> R {
+        let revision = self.revision.load();
+        let policy = revision.policies.find(tenant, operation);
+        let (holder, now_ms) = (policy.holder(tenant, operation), self.now().monotonic_ms);
+        // Where nothing may be repeated, no budget is asked.
+        let wanted = if policy.rules.attempts_max <= 1 { 0 } else { wanted };
+        let (grant, budget) = revision.store.acquire(holder, wanted, now_ms);
+        let granted = grant.retries();
+        let mut acquired = Acquired {
+            granted,
+            budget,
+            valid_ms: VALID_MS_MAX,
+            lease: String::new(),
+            shadow: policy.mode == Mode::Shadow,
+        };
+        if 0 < granted {
+            acquired.valid_ms = valid_ms(&policy.payers, &revision.policies);
+            acquired.lease = self.lease_name();
+            let name = LeaseName { tenant, operation, lease: &acquired.lease };
+            self.once.lend(name, grant, now_ms.saturating_add(acquired.valid_ms), now_ms);
+        }
+        tell(acquired)
+    }
+
+    /// Takes at most `unused` retries back, and tells how many, and the scarcest budget.
+    pub fn release<R>(
+        &self,
+        tenant: &str,
+        operation: &str,
+        grant: GrantName<'_>,
+        unused: u32,
+        tell: impl FnOnce(u32, Option<State<'_>>) -> R,
+    ) -> R {
+        let revision = self.revision.load();
+        let holder = revision.policies.find(tenant, operation).holder(tenant, operation);
+        let now_ms = self.now().monotonic_ms;
+        let released = self.once.release(grant, now_ms, |grant| {
+            revision.store.give_back(holder, grant, unused, now_ms)
+        });
+        tell(released, State::scarcest(&revision.store.look(holder, now_ms)))
+    }
+
+    /// The first `count` balances after a place in the list of all of them.
+    pub fn list(&self, after: Option<&Listed>, count: usize) -> Vec<Listed> {
+        self.revision.load().store.list(after, count, self.now().monotonic_ms)
+    }
+
+    /// No two leases of a process have the same name, and nobody guesses one.
+    fn lease_name(&self) -> String {
+        let number = self.leases.fetch_add(1, Ordering::Relaxed);
+        format!("{number:x}-{:08x}{:08x}", self.dice.roll(), self.dice.roll())
+    }
+}
+
+/// As long as the budgets take to forget what they paid with, but not for ever.
+fn valid_ms(payers: &Payers, policies: &Policies) -> u64 {
+    let budgets = payers.ids().iter().filter_map(|BudgetId(place)| policies.budgets().get(*place));
+    let intervals = budgets.filter_map(|budget| match &budget.limits {
+        Limits::Ratio(ratio) => Some(ratio.interval_ms),
+        Limits::Throttle(_) | Limits::TokenBucket(_) => None,
+    });
+    intervals.fold(VALID_MS_MAX, u64::min)
+}

@@ -1,0 +1,154 @@
+//! The whole decision: policy, budgets and engine, between a parsed question and an answer.
+mod budgets;
+mod question;
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+pub use self::budgets::Acquired;
+pub use self::question::{Answer, Outcome, Question};
+use crate::admin::metrics::Metrics;
+use crate::budget::{Account as _, Ask, Grant, Occupancy, Once, Purpose, Store, Turn, Usage};
+use crate::clock::{Clock, Dice, Now};
+use crate::engine;
+use crate::policy::{Mode, Policies};
+
+/// Answers questions by one set of policies and one store of budgets.
+#[derive(Debug)]
+pub struct Decider<S> {
+    revision: ArcSwap<Revision<S>>,
+    /// Held while a reload goes on: one at a time.
+    reloading: Mutex<()>,
+    once: Once,
+    /// How many leases were named so far.
+    leases: AtomicU64,
+    clock: Clock,
+    dice: Dice,
+    metrics: Arc<Metrics>,
+}
+
+/// One policy file, and the store of its budgets. A decision is made by exactly one.
+#[derive(Debug)]
+struct Revision<S> {
+    policies: Policies,
+    store: S,
+}
+
+impl<S: Store> Decider<S> {
+    /// A decider over `store`, which keeps the budgets of `policies`.
+    pub fn new(
+        policies: Policies,
+        store: S,
+        clock: Clock,
+        dice: Dice,
+        metrics: Arc<Metrics>,
+    ) -> Decider<S> {
+        metrics.set_policy(policies.revision());
+        Decider {
+            revision: ArcSwap::from_pointee(Revision { policies, store }),
+            reloading: Mutex::new(()),
+            once: Once::new(),
+            leases: AtomicU64::new(0),
+            clock,
+            dice,
+            metrics,
+        }
+    }
+
+    /// The time by this decider's clock.
+    pub fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    /// Decides about one failed attempt, as of `now`, and hands the answer to `tell`.
+    ///
+    /// Deposits the usage and counts the failure first, asks the rules while the balances are
+    /// held, and charges last, only on yes.
+    pub fn decide<R>(
+        &self,
+        question: &Question<'_>,
+        now: Now,
+        tell: impl FnOnce(&Answer<'_>) -> R,
+    ) -> R {
+        let revision = self.revision.load();
+        let draw = self.dice.roll();
+        self.once.ask(question.attempt(), question.dry_run, now.monotonic_ms, |turn, grant| {
+            if turn == Turn::First && question.usage != Usage::NOTHING && !question.dry_run {
+                self.metrics.usage_reports.inc();
+            }
+            revision.decide(question, turn, grant, now.monotonic_ms, draw, |answer| {
+                self.metrics.decided(answer.outcome.reason());
+                tell(answer)
+            })
+        })
+    }
+
+    /// Goes by other policies from now on. Decisions that have begun end by the old ones.
+    pub fn reload(&self, policies: Policies) {
+        let _one_at_a_time = self.reloading.lock();
+        let store = {
+            let before = self.revision.load();
+            before.store.succeeded_by(policies.budgets(), self.now().monotonic_ms)
+        };
+        self.metrics.set_policy(policies.revision());
+        self.revision.store(Arc::new(Revision { policies, store }));
+        self.revision.load().store.settle();
+    }
+
+    /// Reads the policies in force.
+    pub fn with_policies<R>(&self, read: impl FnOnce(&Policies) -> R) -> R {
+        read(&self.revision.load().policies)
+    }
+
+    /// How full the store of budgets is.
+    pub fn occupancy(&self) -> Occupancy {
+        self.revision.load().store.occupancy()
+    }
+}
+
+impl<S: Store> Revision<S> {
+    fn decide<R>(
+        &self,
+        question: &Question<'_>,
+        turn: Turn,
+        grant: Option<&mut Grant>,
+        now_ms: u64,
+        draw: u32,
+        tell: impl FnOnce(&Answer<'_>) -> R,
+    ) -> R {
+        let policy = self.policies.find(question.tenant, question.operation);
+        let mut facts = question.facts(policy, draw);
+        let ask = Ask {
+            holder: policy.holder(question.tenant, question.operation),
+            usage: if turn == Turn::First { &question.usage } else { &Usage::NOTHING },
+            counts: turn != Turn::Repeat && facts.counts(),
+            purpose: Purpose::Attempt(facts.failure.class()),
+            dry_run: question.dry_run,
+            now_ms,
+        };
+        let mut account = self.store.open(&ask, grant.as_deref());
+        facts.budget = account.coverage();
+        let outcome = match engine::decide(&facts) {
+            Err(denied) => Outcome::DoNotRetry(denied),
+            Ok(retry) => match account.charge(grant) {
+                Ok(receipt) => Outcome::Retry(retry, receipt),
+                Err(coverage) => Outcome::Outrun(retry, coverage),
+            },
+        };
+        let budget = account.scarcest();
+        let degraded = account.is_degraded();
+        // Other callers wait for these balances: let go before anything is written.
+        drop(account);
+        tell(&Answer {
+            outcome,
+            policy: &policy.name,
+            revision: self.policies.revision(),
+            budget,
+            degraded,
+            shadow: policy.mode == Mode::Shadow,
+            class: facts.failure.class(),
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! `WatchBudget`: the state is looked at when the reader can take it, so nothing ever queues.
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use futures_core::Stream;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::WaitForCancellationFutureOwned;
+use tonic::Status;
+
+use super::Retryd;
+use crate::admin::metrics::Refused;
+use crate::budget::Store;
+use crate::server::Deadline;
+use crate::wire::pb;
+use crate::wire::refusal::Refusal;
+
+/// Time between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The state of the budgets of one tenant and operation, now and whenever it has changed.
+#[derive(Debug)]
+pub struct WatchBudget<S> {
+    retryd: Retryd<S>,
+    tenant: String,
+    operation: String,
+    deadline: Option<Deadline>,
+    stopping: Pin<Box<WaitForCancellationFutureOwned>>,
+    looks: Interval,
+    last: Option<pb::WatchBudgetResponse>,
+    ended: bool,
+}
+
+impl<S: Store> WatchBudget<S> {
+    pub(super) fn new(
+        retryd: Retryd<S>,
+        deadline: Option<Deadline>,
+        tenant: String,
+        operation: String,
+    ) -> Self {
+        let stopping = Box::pin(retryd.stopping.clone().cancelled_owned());
+        let mut looks = interval(LOOK_EVERY);
+        // A reader that was slow gets the state of now, and not one for each look that it missed.
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (last, ended) = (None, false);
+        WatchBudget { retryd, tenant, operation, deadline, stopping, looks, last, ended }
+    }
+
+    fn end(&mut self, why: Status) -> Poll<Option<Result<pb::WatchBudgetResponse, Status>>> {
+        self.ended = true;
+        Poll::Ready(Some(Err(why)))
+    }
+}
+
+impl<S: Store> Stream for WatchBudget<S> {
+    type Item = Result<pb::WatchBudgetResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if this.ended {
+            return Poll::Ready(None);
+        }
+        if this.stopping.as_mut().poll(cx).is_ready() {
+            this.retryd.metrics.refused(Refused::Stopping);
+            return this.end(Refusal::Stopping.into());
+        }
+        loop {
+            ready!(this.looks.poll_tick(cx));
+            if let Err(late) =
+                this.retryd.in_time(this.deadline.as_ref(), this.retryd.decider.now())
+            {
+                return this.end(late);
+            }
+            let budgets = this.retryd.states(&this.tenant, &this.operation);
+            let state = pb::WatchBudgetResponse { budgets };
+            if this.last.as_ref() != Some(&state) {
+                this.last = Some(state.clone());
+                return Poll::Ready(Some(Ok(state)));
+            }
+        }
+    }
+}
