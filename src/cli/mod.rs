@@ -4,6 +4,7 @@
 mod check;
 mod decide;
 mod healthcheck;
+mod offline;
 mod serve;
 
 use std::{
