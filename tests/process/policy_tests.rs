@@ -441,6 +441,16 @@ fn a_bad_file_is_refused_with_the_place() {
             "before: [{report: {usage: {requests: 1000000001}}}], expect: {shadow: false}",
             &[":8:52", "`usage.requests` more than 1000000000"],
         ),
+        (
+            "both-spellings",
+            "context: {explain: true, dry_run: true, dryRun: true}, expect: {shadow: false}",
+            &[":8:5", "the key `dry_run` has been given"],
+        ),
+        (
+            "one-of",
+            "context: {failure: {http_status: 503, grpc_code: 14}}, expect: {shadow: false}",
+            &[":8:34", "the key `grpc_code` has been given here, or one that excludes it"],
+        ),
         ("no-expect", "context: {}", &[":8:15", "the key `expect` is missing"]),
         ("nothing", "expect: {}", &[":8:23", "`expect` names nothing"]),
     ] {

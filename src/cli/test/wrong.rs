@@ -73,7 +73,8 @@ impl de::Error for Wrong {
     }
 
     fn duplicate_field(key: &'static str) -> Wrong {
-        Wrong::new(format!("the key `{key}` stands here a second time"))
+        // Both spellings of one field, or two fields of which a message has one.
+        Wrong::new(format!("the key `{}` has been given here, or one that excludes it", snake(key)))
     }
 }
 
