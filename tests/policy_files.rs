@@ -374,7 +374,7 @@ fn what_is_no_text_is_refused_with_its_place() {
     assert!(rejected.to_string().contains("p.yaml:2:11"), "{rejected}");
     for empty in ["", "# nothing\n", "\u{feff}"] {
         let rejected = parse(empty).unwrap_err();
-        assert_eq!(rejected.problems()[0].message, "the policy file is empty", "{empty:?}");
+        assert_eq!(rejected.problems()[0].message, "the file is empty", "{empty:?}");
     }
     let rejected = Policies::load(Path::new("no/such/file.yaml")).unwrap_err();
     assert!(rejected.to_string().contains("no/such/file.yaml"), "{rejected}");

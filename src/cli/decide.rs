@@ -8,14 +8,9 @@ use std::{
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use tokio_util::sync::CancellationToken;
 
-use super::{BAD, FINE, NO};
-use crate::admin::metrics::Metrics;
-use crate::budget::Memory;
+use super::{BAD, FINE, NO, offline::offline};
 use crate::clock::{Clock, Dice};
-use crate::decider::Decider;
-use crate::service::Retryd;
 use crate::wire::pb;
 use crate::wire::refusal::Refusal;
 
@@ -50,12 +45,8 @@ impl Decide {
     pub(super) fn run(self) -> anyhow::Result<u8> {
         let policies = super::policies(self.policy.as_deref())?;
         let contexts = self.contexts()?;
-        let metrics = Arc::new(Metrics::new());
         // One store for all: the contexts are a history, and budgets drain along it.
-        let store = Memory::new(policies.budgets());
-        let (clock, dice) = (Clock::system(), Dice::fair());
-        let decider = Decider::new(policies, store, clock, dice, Arc::clone(&metrics));
-        let retryd = Retryd::new(Arc::new(decider), metrics, CancellationToken::new());
+        let retryd = offline(policies, Clock::system(), Dice::fair());
 
         let mut out = io::stdout().lock();
         let table = match self.format {

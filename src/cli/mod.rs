@@ -4,7 +4,9 @@
 mod check;
 mod decide;
 mod healthcheck;
+mod offline;
 mod serve;
+mod test;
 
 use std::{
     fmt,
@@ -43,6 +45,8 @@ enum Command {
     Decide(decide::Decide),
     /// Check policy files, and print what each budget guarantees
     Check(check::Check),
+    /// Test policies: cases beside a policy, each with the decision that it must get
+    Test(test::Test),
     /// Ask a server for its health: exit code 0 if it is serving, else 1
     Healthcheck(healthcheck::Healthcheck),
     /// Print completions for a shell
@@ -60,6 +64,7 @@ impl Cli {
             Some(Command::Serve(serve)) => serve.run(),
             Some(Command::Decide(decide)) => decide.run(),
             Some(Command::Check(check)) => check.run(),
+            Some(Command::Test(test)) => test.run(),
             Some(Command::Healthcheck(healthcheck)) => healthcheck.run(),
             Some(Command::Completions { shell }) => {
                 // Into memory first: the library panics where nobody reads.

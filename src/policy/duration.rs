@@ -30,7 +30,7 @@ pub(crate) fn parse_ms(text: &str) -> Option<u64> {
 }
 
 /// Milliseconds in the standard form: descending units, each at most once, `0s` for zero.
-pub(super) struct Gep2257(pub(super) u64);
+pub(crate) struct Gep2257(pub(crate) u64);
 
 impl fmt::Display for Gep2257 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

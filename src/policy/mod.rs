@@ -20,9 +20,12 @@ mod read;
 mod rejected;
 mod retry_on;
 mod warning;
-mod yaml;
+pub(crate) mod yaml;
 
-pub(crate) use duration::parse_ms;
+pub(crate) use duration::{Gep2257, parse_ms};
+pub(crate) use nearest::nearest;
+pub(crate) use rejected::{quoted, text};
+
 pub use guarantee::guarantee;
 pub use pattern::Pattern;
 pub use rejected::{Place, Problem, Rejected};
@@ -107,14 +110,7 @@ impl Policies {
     ///
     /// [`Rejected`] tells why the file cannot be read, or everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Policies, Rejected> {
-        let name = path.display().to_string();
-        let mut bytes = Vec::new();
-        // One byte more than is allowed, so that `parse` sees what is too large.
-        let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-        match File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)) {
-            Ok(_) => Policies::parse(&name, &bytes),
-            Err(error) => Err(Rejected::unreadable(&name, &error)),
-        }
+        Policies::parse(&path.display().to_string(), &bytes(path)?)
     }
 
     /// Checks the bytes of a policy file. `name` is what errors call it.
@@ -123,7 +119,7 @@ impl Policies {
     ///
     /// [`Rejected`] tells everything that is wrong with the file.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Policies, Rejected> {
-        let source = rejected::text(name, bytes)?;
+        let source = text(name, bytes)?;
         let file = file::parse(source).map_err(|problem| Rejected::new(name, source, [problem]))?;
         check::check(source, &file, revision(bytes))
             .map_err(|problems| Rejected::new(name, source, problems))
@@ -224,6 +220,16 @@ impl Policy {
     /// Whether no call gets past this policy to `later`.
     fn covers(&self, later: &Policy) -> bool {
         self.tenant.covers(&later.tenant) && self.operation.covers(&later.operation)
+    }
+}
+
+/// The bytes of a file, and one more than is allowed of a larger one, so that [`text`] sees it.
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Rejected> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    match File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)) {
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(Rejected::unreadable(&path.display().to_string(), &error)),
     }
 }
 

@@ -4,7 +4,7 @@
 const WORD_CHARS_MAX: usize = 40;
 
 /// The known word nearest to `word`, if it is near enough to have been meant.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let written: Vec<char> = word.chars().take(WORD_CHARS_MAX + 1).collect();
     if written.len() > WORD_CHARS_MAX {
         return None;

@@ -12,14 +12,14 @@ const WINDOW_CHARS: usize = 200;
 /// Characters of a value that are repeated in an error.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// A policy file was refused. Its `Display` is the whole report, over many lines.
+/// A policy file, or a file of tests beside it, was refused. Its `Display` is the whole report, over many lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     problems: Vec<Problem>,
     report: String,
 }
 
-/// One thing that is wrong with a policy file.
+/// One thing that is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Where it stands. `None`: nowhere in particular.
@@ -28,7 +28,7 @@ pub struct Problem {
     pub message: String,
 }
 
-/// A place in a policy file, counted in characters.
+/// A place in a file, counted in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The line, from 1.
@@ -44,7 +44,7 @@ impl Rejected {
         &self.problems
     }
 
-    pub(super) fn new(
+    pub(crate) fn new(
         file: &str,
         source: &str,
         problems: impl IntoIterator<Item = Problem>,
@@ -62,7 +62,7 @@ impl Rejected {
     }
 
     pub(super) fn unreadable(file: &str, error: &io::Error) -> Rejected {
-        let message = format!("the policy file cannot be read: {error}");
+        let message = format!("the file cannot be read: {error}");
         Rejected::new(file, "", [Problem { place: None, message }])
     }
 }
@@ -76,9 +76,9 @@ impl fmt::Display for Rejected {
 impl Error for Rejected {}
 
 /// The text in `bytes`, without a byte order mark.
-pub(super) fn text<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, Rejected> {
+pub(crate) fn text<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, Rejected> {
     if FILE_BYTES_MAX < bytes.len() {
-        let message = format!("the policy file is larger than {FILE_BYTES_MAX} bytes");
+        let message = format!("the file is larger than {FILE_BYTES_MAX} bytes");
         return Err(Rejected::new(file, "", [Problem { place: None, message }]));
     }
     let broken = match str::from_utf8(bytes) {
@@ -98,7 +98,7 @@ pub(super) fn text<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, Rejected>
 }
 
 /// `text` between backticks: short, and without anything that a terminal would obey.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).flat_map(visible).collect();
     if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
         shown.push_str("...");

@@ -1,4 +1,4 @@
-//! YAML: what is read of it, how much of it, and its errors in the words of the policy file.
+//! YAML: what is read of it, how much of it, and its errors in the words of the file.
 use std::fmt;
 
 use serde::{
@@ -38,12 +38,12 @@ pub(super) enum Value {
 }
 
 /// Reads one document of the shape `T`, up to the first error.
-pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Problem> {
+pub(crate) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Problem> {
     serde_saphyr::from_str_with_options(source, options()).map_err(|error| problem(&error))
 }
 
 /// For a key that may be absent, but not null. Used with `#[serde(default)]`.
-pub(super) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -52,7 +52,7 @@ where
 }
 
 /// Where a value stands. An alias stands where its anchor does: that is the text to change.
-pub(super) fn place<T>(value: &Spanned<T>) -> Place {
+pub(crate) fn place<T>(value: &Spanned<T>) -> Place {
     place_at(value.defined)
 }
 
@@ -159,12 +159,12 @@ fn message(error: &Error) -> String {
         Error::MergeKeyNotAllowed { .. } => {
             "merge keys are not read: write the keys out".to_owned()
         }
-        Error::MultipleDocuments { .. } => "a policy file holds one document".to_owned(),
+        Error::MultipleDocuments { .. } => "a file holds one document".to_owned(),
         Error::UnknownAnchor { .. } => "this alias names no anchor above it".to_owned(),
         Error::RecursiveReferencesRequireWeakTypes { .. } => {
             "an alias within its own anchor has no end".to_owned()
         }
-        Error::Eof { .. } => "the policy file is empty".to_owned(),
+        Error::Eof { .. } => "the file is empty".to_owned(),
         Error::SerdeInvalidType { unexpected, .. } if unexpected == "unit value" => NULL.to_owned(),
         Error::SerdeInvalidType { unexpected, expected, .. } => {
             format!("wrong type: {unexpected}, where {expected} is expected")
@@ -176,7 +176,7 @@ fn message(error: &Error) -> String {
             "wrong type: a list is expected here".to_owned()
         }
         Error::Budget { breach, .. } => {
-            format!("the policy file is larger or deeper than any policy needs: {breach:?}")
+            format!("the file is larger or deeper than it needs to be: {breach:?}")
         }
         Error::AliasError { error, .. } => message(error),
         other => UserMessageFormatter.format_message(other).into_owned(),

@@ -7,5 +7,6 @@ mod closed_pipes;
 mod command_line;
 mod drain;
 mod flood;
+mod policy_tests;
 mod stream;
 mod support;
