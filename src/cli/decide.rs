@@ -3,7 +3,6 @@ use std::{
     fs,
     io::{self, IsTerminal as _, Read as _, Write},
     path::PathBuf,
-    sync::Arc,
 };
 
 use anyhow::Context as _;

@@ -11,7 +11,7 @@ use crate::policy::Policies;
 use crate::service::Retryd;
 
 /// Answers by `policies`, from budgets that are fresh and end with it.
-pub(super) fn offline(policies: Arc<Policies>, clock: Clock, dice: Dice) -> Retryd<Memory> {
+pub(super) fn offline(policies: Policies, clock: Clock, dice: Dice) -> Retryd<Memory> {
     let metrics = Arc::new(Metrics::new());
     let store = Memory::new(policies.budgets());
     let decider = Decider::new(policies, store, clock, dice, Arc::clone(&metrics));

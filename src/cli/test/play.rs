@@ -23,7 +23,7 @@ pub(super) struct Outcome {
 /// Plays `case` from fresh budgets.
 pub(super) fn play(policies: &Arc<Policies>, case: &Case) -> Outcome {
     let clock = Clock::standing_at(case.now);
-    let retryd = offline(Arc::clone(policies), clock.clone(), Dice::loaded(case.draw));
+    let retryd = offline(Policies::clone(policies), clock.clone(), Dice::loaded(case.draw));
     let mut differences: Vec<Difference> = Vec::new();
     for (place, step) in case.before.iter().enumerate() {
         let title = format!("before[{place}] (line {})", step.line);
