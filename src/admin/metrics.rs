@@ -160,7 +160,7 @@ impl Metrics {
 
     /// Says how full the store of budgets is.
     pub fn set_occupancy(&self, occupancy: Occupancy) {
-        let Occupancy { balances, evicted, overflowed } = occupancy;
+        let Occupancy { balances, evicted, overflowed, .. } = occupancy;
         self.balances.set(i64::try_from(balances).unwrap_or(i64::MAX));
         // They only grow, where they are counted.
         self.evicted.inner().store(evicted, Ordering::Relaxed);
@@ -209,7 +209,7 @@ mod tests {
         }
         metrics.set_policy("old");
         metrics.set_policy("new");
-        metrics.set_occupancy(Occupancy { balances: 7, evicted: 8, overflowed: 9 });
+        metrics.set_occupancy(Occupancy { balances: 7, looked_at: 0, evicted: 8, overflowed: 9 });
         metrics.reloads_refused.inc();
 
         let text = metrics.render().unwrap();

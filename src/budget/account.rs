@@ -68,11 +68,10 @@ impl<'s, 'a> Held<'s, 'a> {
         let Held { memory, ask, payers } = self;
         let mut found = ArrayVec::<Option<Found>, PAYERS_MAX>::new();
         for payer in payers.iter() {
-            found.push(if is_written(payer) && !ask.dry_run {
-                Some(memory.find_or_create(payer.shelf, &ask.holder, ask.now_ms))
-            } else {
-                payer.shelf.find(&ask.holder, ask.now_ms)
-            });
+            let is_written = is_written(payer) && !ask.dry_run;
+            found.push(memory.find(payer.shelf, ask).or_else(|| {
+                is_written.then(|| payer.shelf.find_or_create(&ask.holder, ask.now_ms))
+            }));
         }
         for place in ask.holder.payers.lock_order() {
             if let (Some(payer), Some(Some(found))) = (payers.get_mut(*place), found.get(*place)) {
@@ -186,6 +185,9 @@ impl<'s> Payer<'s> {
         kept.bring_to(&terms);
         if !ask.dry_run {
             kept.used(ask.now_ms);
+            if found.is_overflow {
+                self.shelf.room.overflowed();
+            }
         }
         self.limits = terms.limits;
         self.is_overflow = found.is_overflow;

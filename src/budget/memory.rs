@@ -48,17 +48,22 @@ impl Memory {
         self.shelves.get(id.0).unwrap_or(&self.unknown)
     }
 
-    /// The balance of a holder, made fresh if there is none and there is room.
-    pub(super) fn find_or_create(&self, shelf: &Shelf, holder: &Holder<'_>, now_ms: u64) -> Found {
-        if self.room.is_full() {
-            // Its own table may have nothing that is idle, or nothing at all.
-            let turn = self.room.turn();
-            let elsewhere = self.shelves.get(turn % self.shelves.len().max(1));
-            if let Some(elsewhere) = elsewhere {
-                elsewhere.drop_idle(turn / self.shelves.len().max(1), now_ms);
+    /// The balance of whoever asks, if it has one or cannot get one of its own.
+    pub(super) fn find(&self, shelf: &Shelf, ask: &Ask<'_>) -> Option<Found> {
+        shelf.find(&ask.holder).or_else(|| {
+            if self.room.is_full() && !ask.dry_run {
+                self.make_room(ask.now_ms);
             }
+            self.room.is_full().then(|| shelf.overflow(&ask.holder, ask.now_ms))
+        })
+    }
+
+    /// Looks at a few balances of some budget: its own may have nothing that is idle.
+    fn make_room(&self, now_ms: u64) {
+        let (turn, shelves) = (self.room.turn(), self.shelves.len().max(1));
+        if let Some(shelf) = self.shelves.get(turn % shelves) {
+            shelf.drop_idle(turn / shelves, now_ms);
         }
-        shelf.find_or_create(holder, now_ms)
     }
 }
 

@@ -8,6 +8,7 @@ use super::grant::ShelfId;
 pub(super) struct Room {
     balances_max: usize,
     taken: AtomicUsize,
+    looked_at: AtomicU64,
     evicted: AtomicU64,
     overflowed: AtomicU64,
     shelves: AtomicU32,
@@ -19,10 +20,19 @@ pub(super) struct Room {
 pub struct Occupancy {
     /// Balances in memory. Those that were only looked at are not among them.
     pub balances: usize,
+    /// Balances looked at since the start, to find some that nobody uses any more.
+    pub looked_at: u64,
     /// Balances dropped since the start because nobody used them.
     pub evicted: u64,
     /// Times that a key without a balance of its own used the overflow balance of its budget.
     pub overflowed: u64,
+}
+
+/// One search for balances that nobody uses any more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Search {
+    pub(super) looked_at: usize,
+    pub(super) dropped: usize,
 }
 
 impl Room {
@@ -30,6 +40,7 @@ impl Room {
         Room {
             balances_max,
             taken: AtomicUsize::new(0),
+            looked_at: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
             overflowed: AtomicU64::new(0),
             shelves: AtomicU32::new(0),
@@ -50,9 +61,12 @@ impl Room {
         self.taken.fetch_sub(balances, Ordering::Relaxed);
     }
 
-    pub(super) fn evicted(&self, balances: usize) {
-        self.give_back(balances);
-        self.evicted.fetch_add(u64::try_from(balances).unwrap_or(u64::MAX), Ordering::Relaxed);
+    /// Some balances were looked at, and those that nobody uses any more are gone.
+    pub(super) fn searched(&self, Search { looked_at, dropped }: Search) {
+        self.give_back(dropped);
+        let count = |number| u64::try_from(number).unwrap_or(u64::MAX);
+        self.looked_at.fetch_add(count(looked_at), Ordering::Relaxed);
+        self.evicted.fetch_add(count(dropped), Ordering::Relaxed);
     }
 
     pub(super) fn overflowed(&self) {
@@ -72,6 +86,7 @@ impl Room {
     pub(super) fn occupancy(&self) -> Occupancy {
         Occupancy {
             balances: self.taken.load(Ordering::Relaxed),
+            looked_at: self.looked_at.load(Ordering::Relaxed),
             evicted: self.evicted.load(Ordering::Relaxed),
             overflowed: self.overflowed.load(Ordering::Relaxed),
         }

@@ -19,7 +19,7 @@ pub(super) struct Shelf {
     real: Table,
     /// What policies that only observe charge and feed.
     twins: Table,
-    room: Arc<Room>,
+    pub(super) room: Arc<Room>,
 }
 
 /// A balance, found for a holder.
@@ -69,31 +69,29 @@ impl Shelf {
         }
     }
 
-    /// The balance of a holder, if it has one or could not get one of its own.
-    pub(super) fn find(&self, holder: &Holder<'_>, now_ms: u64) -> Option<Found> {
-        let table = self.table(holder.twins);
-        if let Some(cell) = self.with_key(holder, |key| table.find(key)) {
-            return Some(Found { cell, is_overflow: false });
-        }
-        self.room.is_full().then(|| self.overflow(table, now_ms))
+    /// The balance of a holder, if it has one of its own.
+    pub(super) fn find(&self, holder: &Holder<'_>) -> Option<Found> {
+        let cell = self.with_key(holder, |key| self.table(holder.twins).find(key))?;
+        Some(Found { cell, is_overflow: false })
     }
 
     /// The balance of a holder, made fresh if there is none and there is room.
     pub(super) fn find_or_create(&self, holder: &Holder<'_>, now_ms: u64) -> Found {
-        let table = self.table(holder.twins);
         let created = self.with_key(holder, |key| {
-            table.find(key).or_else(|| {
-                let is_idle = |kept: &Kept| kept.is_idle(&self.terms(), now_ms);
-                table.find_or_insert(key, &self.room, || self.fresh(now_ms), is_idle)
-            })
+            let is_idle = |kept: &Kept| kept.is_idle(&self.terms(), now_ms);
+            let table = self.table(holder.twins);
+            table.find_or_insert(key, &self.room, || self.fresh(now_ms), is_idle)
         });
         match created {
             Some(cell) => Found { cell, is_overflow: false },
-            None => {
-                self.room.overflowed();
-                self.overflow(table, now_ms)
-            }
+            None => self.overflow(holder, now_ms),
         }
+    }
+
+    /// The balance that all keys share for which there is no room.
+    pub(super) fn overflow(&self, holder: &Holder<'_>, now_ms: u64) -> Found {
+        let cell = self.table(holder.twins).overflow(|| self.fresh(now_ms));
+        Found { cell, is_overflow: true }
     }
 
     /// The balance that paid, if it is still there.
@@ -103,19 +101,16 @@ impl Shelf {
         holder: &Holder<'_>,
         now_ms: u64,
     ) -> Option<Cell> {
-        let table = self.table(payer.twin);
-        if payer.overflow {
-            Some(self.overflow(table, now_ms).cell)
-        } else {
-            self.with_key(holder, |key| table.find(key))
-        }
+        let holder = Holder { twins: payer.twin, ..*holder };
+        let found =
+            if payer.overflow { Some(self.overflow(&holder, now_ms)) } else { self.find(&holder) };
+        found.map(|found| found.cell)
     }
 
     /// Looks at a few balances, and drops those that nobody uses.
     pub(super) fn drop_idle(&self, turn: usize, now_ms: u64) {
-        for table in [&self.real, &self.twins] {
-            table.drop_idle(turn, &self.room, |kept| kept.is_idle(&self.terms(), now_ms));
-        }
+        let table = self.table(turn.is_multiple_of(2));
+        table.drop_idle(turn / 2, &self.room, |kept| kept.is_idle(&self.terms(), now_ms));
     }
 
     /// Every balance that binds, with the names that its key is made of.
@@ -128,10 +123,6 @@ impl Shelf {
 
     pub(super) fn fresh(&self, now_ms: u64) -> Kept {
         Kept::fresh(&self.terms(), now_ms)
-    }
-
-    fn overflow(&self, table: &Table, now_ms: u64) -> Found {
-        Found { cell: table.overflow(|| self.fresh(now_ms)), is_overflow: true }
     }
 
     fn table(&self, twins: bool) -> &Table {

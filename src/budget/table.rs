@@ -6,12 +6,12 @@ use hashbrown::HashTable;
 use parking_lot::{Mutex, RwLock};
 
 use super::kept::Kept;
-use super::room::Room;
+use super::room::{Room, Search};
 
 /// So many that whoever walks over one of them keeps new keys out for about a millisecond.
 const SHARDS: usize = 64;
 /// Entries that an insert looks at, to find one that nobody uses any more.
-pub(super) const LOOKED_AT: usize = 2;
+const LOOKED_AT: usize = 2;
 /// Places, empty ones too, that it goes past for that.
 const PLACES_PASSED: usize = 16;
 
@@ -61,7 +61,7 @@ impl Table {
         if let Some((_, cell)) = shard.cells.find(hash, |(held, _)| **held == *key) {
             return Some(Arc::clone(cell));
         }
-        room.evicted(shard.drop_idle(is_idle));
+        room.searched(shard.drop_idle(is_idle));
         if !room.take() {
             return None;
         }
@@ -74,7 +74,7 @@ impl Table {
     /// Looks at a few entries of one shard, and drops those that are idle.
     pub(super) fn drop_idle(&self, turn: usize, room: &Room, is_idle: impl Fn(&Kept) -> bool) {
         if let Some(shard) = self.shards.get(turn % SHARDS) {
-            room.evicted(shard.write().drop_idle(is_idle));
+            room.searched(shard.write().drop_idle(is_idle));
         }
     }
 
@@ -113,23 +113,23 @@ impl Table {
 impl Shard {
     const EMPTY: Shard = Shard { cells: HashTable::new(), hand: 0 };
 
-    fn drop_idle(&mut self, is_idle: impl Fn(&Kept) -> bool) -> usize {
-        let (mut looked_at, mut dropped) = (0, 0);
+    fn drop_idle(&mut self, is_idle: impl Fn(&Kept) -> bool) -> Search {
+        let mut search = Search::default();
         for _ in 0..PLACES_PASSED.min(self.cells.num_buckets()) {
-            if looked_at == LOOKED_AT {
+            if search.looked_at == LOOKED_AT {
                 break;
             }
             let place = self.hand;
             self.hand = (place + 1) % self.cells.num_buckets();
             let Ok(entry) = self.cells.get_bucket_entry(place) else { continue };
-            looked_at += 1;
+            search.looked_at += 1;
             let (_, cell) = entry.get();
             // Nobody can clone it out of the table now, so whoever holds it shows in the count.
             if Arc::strong_count(cell) == 1 && is_idle(&cell.lock()) {
                 entry.remove();
-                dropped += 1;
+                search.dropped += 1;
             }
         }
-        dropped
+        search
     }
 }

@@ -1,0 +1,198 @@
+//! What is bounded in the store of balances: how many there are, how long they are kept, and the
+//! work that one call does for it.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+use retryd::budget::{
+    Account, Ask, Budget, BudgetId, Holder, Limits, Memory, Occupancy, OnStoreLoss, Payers,
+    Purpose, Scope, Store, Usage, bucket, ratio, throttle,
+};
+use retryd::engine::{Class, Coverage};
+
+const IDLE_MS: u64 = 600_000;
+
+fn budget(name: &str, limits: Limits) -> Budget {
+    Budget {
+        name: name.into(),
+        scope: Scope::Tenant,
+        limits,
+        on_store_loss: OnStoreLoss::default(),
+    }
+}
+
+/// Two retries without reports, and the floor fills up within the hour.
+fn ratio() -> Limits {
+    let floor = ratio::Floor { count: 2, interval_ms: 3_600_000 };
+    Limits::Ratio(ratio::Limits { percent: 100, interval_ms: 10_000, floor })
+}
+
+fn bucket() -> Limits {
+    Limits::TokenBucket(bucket::Limits { capacity: 5, costs: bucket::Costs::AWS_LEGACY })
+}
+
+fn throttle() -> Limits {
+    Limits::Throttle(throttle::Limits { tokens_max: 4, token_ratio_thousandths: 1 })
+}
+
+/// A store, and a policy for each of its budgets.
+struct Bench {
+    memory: Memory,
+    policies: Vec<Payers>,
+}
+
+impl Bench {
+    fn new(budgets: &[Budget], balances_max: usize) -> Bench {
+        let only = |place| Payers::new(&[BudgetId(place)], budgets).unwrap();
+        let policies = (0..budgets.len()).map(only).collect();
+        Bench { memory: Memory::with_room(budgets, balances_max), policies }
+    }
+
+    fn holder<'a>(&'a self, policy: usize, tenant: &'a str) -> Holder<'a> {
+        Holder { payers: &self.policies[policy], tenant, operation: "op", twins: false }
+    }
+
+    fn ask<'a>(&'a self, policy: usize, tenant: &'a str, now_ms: u64) -> Ask<'a> {
+        Ask {
+            holder: self.holder(policy, tenant),
+            usage: &Usage::NOTHING,
+            counts: true,
+            purpose: Purpose::Attempt(Class::Transient),
+            dry_run: false,
+            now_ms,
+        }
+    }
+
+    /// Asks once, and tells whether it was granted.
+    fn pay(&self, policy: usize, tenant: &str, now_ms: u64) -> bool {
+        let ask = self.ask(policy, tenant, now_ms);
+        let mut account = self.memory.open(&ask, None);
+        matches!(account.coverage(), Coverage::Covered(_)) && account.charge(None).is_ok()
+    }
+
+    /// So many new tenants that every balance gets its turn to be looked at.
+    fn crowd(&self, policy: usize, now_ms: u64) {
+        for tenant in 0..5_000 {
+            self.pay(policy, &format!("crowd-{now_ms}-{tenant}"), now_ms);
+        }
+    }
+
+    fn available(&self, policy: usize, tenant: &str, now_ms: u64) -> u32 {
+        self.memory.look(self.holder(policy, tenant), now_ms)[0].available
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.memory.occupancy()
+    }
+}
+
+#[test]
+fn a_balance_that_nobody_uses_for_ten_minutes_is_dropped() {
+    for (limits, drained) in [(bucket(), 0), (throttle(), 0)] {
+        let bench = Bench::new(&[budget("b", limits)], 100_000);
+        while bench.pay(0, "a", 0) {}
+        bench.crowd(0, IDLE_MS - 1);
+        assert_eq!(bench.available(0, "a", IDLE_MS - 1), drained, "it is still there");
+        bench.crowd(0, IDLE_MS);
+        // It heals by successes alone, so it comes back full, as after a restart.
+        assert_ne!(bench.available(0, "a", IDLE_MS), drained, "it is gone");
+    }
+}
+
+#[test]
+fn a_ratio_is_dropped_only_when_a_fresh_one_is_no_fuller() {
+    let bench = Bench::new(&[budget("b", ratio())], 100_000);
+    assert!(bench.pay(0, "a", 0) && bench.pay(0, "a", 0) && !bench.pay(0, "a", 0));
+    let full_ms = 3_600_000;
+    bench.crowd(0, full_ms - 1);
+    assert_eq!(bench.available(0, "a", full_ms - 1), 1, "its floor is not full yet");
+    let kept = bench.occupancy().balances;
+    bench.crowd(0, full_ms);
+    let dropped = kept + 5_000 - bench.occupancy().balances;
+    assert_eq!((dropped, bench.available(0, "a", full_ms)), (1, 2));
+}
+
+#[test]
+fn whoever_asks_or_feeds_keeps_a_balance_and_whoever_looks_does_not() {
+    let bench = Bench::new(&[budget("b", bucket())], 100_000);
+    for tenant in ["asked", "fed", "looked at", "dry run"] {
+        assert!(bench.pay(0, tenant, 0) && !bench.pay(0, tenant, 0));
+    }
+    let late_ms = IDLE_MS - 1_000;
+    assert!(!bench.pay(0, "asked", late_ms));
+    let usage = Usage { first_try_successes: 1, ..Usage::NOTHING };
+    bench.memory.deposit(bench.holder(0, "fed"), &usage, late_ms);
+    assert_eq!(bench.available(0, "looked at", late_ms), 0);
+    drop(bench.memory.open(&Ask { dry_run: true, ..bench.ask(0, "dry run", late_ms) }, None));
+    bench.crowd(0, IDLE_MS);
+    let available =
+        ["asked", "fed", "looked at", "dry run"].map(|tenant| bench.available(0, tenant, IDLE_MS));
+    assert_eq!(available, [0, 0, 1, 1]);
+}
+
+#[test]
+fn a_balance_that_somebody_holds_is_not_dropped() {
+    let bench = Bench::new(&[budget("b", bucket())], 100_000);
+    assert!(bench.pay(0, "a", 0));
+    let ask = bench.ask(0, "a", 0);
+    let held = bench.memory.open(&ask, None);
+    bench.crowd(0, IDLE_MS);
+    drop(held);
+    assert_eq!(bench.available(0, "a", IDLE_MS), 0);
+    bench.crowd(0, IDLE_MS + 1_000);
+    assert_eq!(bench.available(0, "a", IDLE_MS), 1);
+}
+
+/// Entries and not time: the machines are shared.
+#[test]
+fn a_call_looks_at_two_balances_at_most_and_at_six_when_there_is_no_room() {
+    let bench = Bench::new(&[budget("b", bucket()), budget("c", bucket())], 1_000);
+    let mut before = bench.occupancy();
+    for (policy, turn) in (0..2).flat_map(|policy| (0..2_000).map(move |turn| (policy, turn))) {
+        bench.pay(policy, &format!("tenant-{turn}"), 0);
+        let now = bench.occupancy();
+        let most = if before.balances < 1_000 { 2 } else { 6 };
+        assert!(now.looked_at - before.looked_at <= most, "{before:?} {now:?}");
+        before = now;
+    }
+    assert!(1_000 < before.looked_at);
+    // Whoever has a balance looks at none of the others.
+    assert!(!bench.pay(0, "tenant-0", 0));
+    assert_eq!(bench.occupancy(), before);
+}
+
+#[test]
+fn what_one_budget_does_not_use_any_more_makes_room_for_another() {
+    let bench = Bench::new(&[budget("b", bucket()), budget("c", bucket())], 1_000);
+    (0..1_000).for_each(|tenant| assert!(bench.pay(0, &format!("tenant-{tenant}"), 0)));
+    bench.crowd(1, 0);
+    assert_eq!(bench.occupancy().evicted, 0);
+    assert_eq!(bench.occupancy().overflowed, 5_000);
+    bench.crowd(1, IDLE_MS);
+    let full = bench.occupancy();
+    assert_eq!((full.balances, full.evicted), (1_000, 1_000));
+}
+
+#[test]
+fn twins_and_the_balances_of_all_budgets_share_the_room() {
+    let bench = Bench::new(&[budget("b", bucket()), budget("c", bucket())], 3);
+    for (policy, twins) in [(0, false), (0, true), (1, true), (1, false)] {
+        let ask = bench.ask(policy, "a", 0);
+        let ask = Ask { holder: Holder { twins, ..ask.holder }, ..ask };
+        assert!(bench.memory.open(&ask, None).charge(None).is_ok());
+    }
+    let Occupancy { balances, overflowed, .. } = bench.occupancy();
+    assert_eq!((balances, overflowed), (3, 1));
+}
+
+#[test]
+fn a_budget_that_is_gone_leaves_its_room() {
+    let budgets = [budget("b", bucket()), budget("c", bucket())];
+    let bench = Bench::new(&budgets, 1_000);
+    bench.crowd(0, 0);
+    assert_eq!(bench.occupancy().balances, 1_000);
+    let [_, kept] = budgets;
+    let Bench { memory, policies } = bench;
+    let later = Bench { memory: memory.succeeded_by(&[kept], 0), policies };
+    drop(memory);
+    assert_eq!(later.occupancy().balances, 0);
+    later.crowd(0, 0);
+    assert_eq!(later.occupancy().balances, 1_000);
+}
