@@ -3,11 +3,7 @@ use std::{
     io::{BufRead as _, BufReader},
     net::SocketAddr,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
+    sync::{Arc, Mutex, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -16,7 +12,9 @@ use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{HeaderMap, Request};
 use prost::Message as _;
-use retryd::wire::pb::{self, retry_service_client::RetryServiceClient};
+use retryd::wire::pb::{
+    self, budget_service_client::BudgetServiceClient, retry_service_client::RetryServiceClient,
+};
 use tokio::{net::TcpStream, time::timeout};
 use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt as _;
@@ -32,7 +30,7 @@ pub(crate) struct Process {
     pub(crate) calls: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) probe: Option<SocketAddr>,
-    log_lines: Arc<AtomicUsize>,
+    log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Process {
@@ -45,15 +43,15 @@ impl Process {
             .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (tell, told) = mpsc::channel();
-        let log_lines = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&log_lines);
+        let log = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&log);
         // Read to the end, so that the process never waits for its log.
         thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                counted.fetch_add(1, Ordering::SeqCst);
                 if let Some(listening) = listening(&line) {
                     tell.send(listening).ok();
                 }
+                kept.lock().unwrap().push(line);
             }
         });
         let wants_probe = arguments.contains(&"--probe-listen");
@@ -66,11 +64,28 @@ impl Process {
                 _ => {}
             }
         }
-        Process { child, calls: calls.unwrap(), admin: admin.unwrap(), probe, log_lines }
+        Process { child, calls: calls.unwrap(), admin: admin.unwrap(), probe, log }
     }
 
     pub(crate) fn log_lines(&self) -> usize {
-        self.log_lines.load(Ordering::SeqCst)
+        self.log.lock().unwrap().len()
+    }
+
+    /// Waits for a line of the log that has `words` in it.
+    pub(crate) fn logged(&self, words: &str) -> String {
+        let end = Instant::now() + SOON;
+        loop {
+            let found = self.log.lock().unwrap().iter().find(|line| line.contains(words)).cloned();
+            if let Some(line) = found {
+                return line;
+            }
+            assert!(Instant::now() < end, "`{words}` is not in the log");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) async fn budgets(&self) -> BudgetServiceClient<Channel> {
+        BudgetServiceClient::connect(format!("http://{}", self.calls)).await.unwrap()
     }
 
     pub(crate) fn signal(&self, name: &str) {
