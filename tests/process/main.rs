@@ -12,4 +12,5 @@ mod policy_tests;
 mod reload;
 mod stream;
 mod support;
+mod tenants;
 mod watch;
