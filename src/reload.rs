@@ -4,7 +4,7 @@ use std::{fmt, io, path::PathBuf, sync::Arc};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::metrics::Metrics;
-use crate::budget::Store;
+use crate::budget::{Budget, Store};
 use crate::decider::Decider;
 use crate::policy::{Policies, Rejected};
 
@@ -69,7 +69,7 @@ impl<S: Store> Reload<S> {
         for warning in policies.warnings() {
             tracing::warn!(%warning, "policy file");
         }
-        for budget in self.decider.with_policies(|now| now.budgets_begun_anew(&policies)) {
+        for budget in self.decider.with_policies(|now| begun_anew(now, &policies)) {
             tracing::warn!(budget, "scope or model has changed: the budget starts anew");
         }
         let revision = policies.revision().to_owned();
@@ -77,6 +77,15 @@ impl<S: Store> Reload<S> {
         self.metrics.reloads_applied.inc();
         tracing::info!(policy_revision = revision, "the policy file is in force");
     }
+}
+
+/// The names of the budgets that have another scope or model from now on.
+fn begun_anew<'l>(now: &Policies, later: &'l Policies) -> Vec<&'l str> {
+    let has_changed = |new: &&Budget| {
+        let old = now.budgets().iter().find(|old| old.name == new.name);
+        old.is_some_and(|old| !old.continues_as(new))
+    };
+    later.budgets().iter().filter(has_changed).map(|budget| &*budget.name).collect()
 }
 
 enum Refused {

@@ -68,7 +68,7 @@ fn throttle(limits: &throttle::Limits, holds: &str) -> String {
     format!(
         "over any time T, retries granted and not released < {upper_half} + {token_ratio} x \
          successes reported in T; {holds}. Without a success at most {} from full, then none: time \
-         alone heals nothing, and a restart starts full again.",
+         alone heals nothing, but 10 min without a call, or a restart, start full again.",
         limits.tokens_max.div_ceil(2).saturating_sub(1)
     )
 }
@@ -82,8 +82,8 @@ fn token_bucket(limits: &bucket::Limits, holds: &str) -> String {
          successes + the cost of each retried success reported in T; {holds}. A retry costs \
          {transient} (transient), {throttling} (throttling) or {timeout} (timeout), so without a \
          success at most {} from full, then none. A retry that succeeds pays for the next: only \
-         failing retries drain the bucket. Time alone heals nothing, and a restart starts \
-         full again.",
+         failing retries drain the bucket. Time alone heals nothing, but 10 min without a \
+         call, or a restart, start full again.",
         capacity / costs.smallest().max(1)
     )
 }

@@ -163,15 +163,6 @@ impl Policies {
         &self.budgets
     }
 
-    /// The names of the budgets that have another scope or model in `later`.
-    pub(crate) fn budgets_begun_anew<'l>(&self, later: &'l Policies) -> Vec<&'l str> {
-        let has_changed = |new: &&Budget| {
-            let old = self.budgets.iter().find(|old| old.name == new.name);
-            old.is_some_and(|old| !old.continues_as(new))
-        };
-        later.budgets.iter().filter(has_changed).map(|budget| &*budget.name).collect()
-    }
-
     /// The first 12 hex digits of the SHA-256 of the file's bytes.
     pub fn revision(&self) -> &str {
         &self.revision
