@@ -1,6 +1,11 @@
 //! What is bounded in the store of balances: how many there are, how long they are kept, and the
 //! work that one call does for it.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 use retryd::budget::{
     Account, Ask, Budget, BudgetId, Holder, Limits, Memory, Occupancy, OnStoreLoss, Payers,
     Purpose, Scope, Store, Usage, bucket, ratio, throttle,
