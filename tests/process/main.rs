@@ -1,5 +1,6 @@
 //! The built binary as its users meet it: started, asked, given bad bytes, flooded and stopped.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may")]
+#![allow(clippy::indexing_slicing, reason = "a test may")]
 #![allow(clippy::disallowed_methods, reason = "a process runs on the real clock")]
 mod bad_bytes;
 mod budget_service;
