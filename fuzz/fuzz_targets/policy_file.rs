@@ -38,8 +38,10 @@ fn points_into(rejected: &Rejected, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     // An error may be that the text ends, and that is on the line or in the column after.
-    let lines = text.split('\n').count() + 1;
-    let columns = text.split('\n').map(|line| line.chars().count()).max().unwrap_or(0) + 1;
+    // A carriage return breaks a line of YAML, too.
+    let broken = || text.split(['\n', '\r']);
+    let lines = broken().count() + 1;
+    let columns = broken().map(|line| line.chars().count()).max().unwrap_or(0) + 1;
     assert!(!rejected.problems().is_empty());
     for problem in rejected.problems() {
         assert!(!problem.message.is_empty() && !problem.message.contains('\n'), "{problem:?}");
