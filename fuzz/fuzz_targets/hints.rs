@@ -111,7 +111,9 @@ fn slow_date(value: &str) -> Option<u64> {
         ("Dec", 31),
     ];
     const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     let number = |text: &str| slow_seconds(text).map(|ms| ms / 1_000);
 
     let bytes = value.as_bytes();
