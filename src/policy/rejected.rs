@@ -51,7 +51,9 @@ impl Rejected {
     ) -> Rejected {
         let mut problems: Vec<Problem> = problems.into_iter().collect();
         problems.sort_by_key(|problem| problem.place);
-        let lines: Vec<&str> = lines(source).collect();
+        // The renderer shows other control characters by a symbol.
+        let source = source.replace(|c| ('\u{80}'..='\u{9f}').contains(&c), "\u{fffd}");
+        let lines: Vec<&str> = lines(&source).collect();
         let told = problems.iter().take(PROBLEMS_TOLD_MAX);
         let mut report: Vec<String> = told.map(|problem| render(file, &lines, problem)).collect();
         let untold = problems.len().saturating_sub(PROBLEMS_TOLD_MAX);
@@ -176,6 +178,14 @@ error: `0` is too small
 2 | max_attempts: 0
   |               ^";
         assert_eq!(rejected.to_string(), expected);
+    }
+
+    #[test]
+    fn no_control_character_of_the_file_reaches_a_terminal() {
+        let source = "a: \u{1b}\u{7f}\u{9b}31m";
+        let report = Rejected::new("p.yaml", source, [at(1, 6, 1, "odd")]).to_string();
+        assert!(report.contains("\u{fffd}31m"), "{report}");
+        assert!(!report.contains(|c: char| c.is_control() && c != '\n'), "{report:?}");
     }
 
     #[test]
