@@ -51,7 +51,9 @@ impl Rejected {
     ) -> Rejected {
         let mut problems: Vec<Problem> = problems.into_iter().collect();
         problems.sort_by_key(|problem| problem.place);
-        let lines: Vec<&str> = source.lines().collect();
+        // The renderer shows other control characters by a symbol.
+        let source = source.replace(|c| ('\u{80}'..='\u{9f}').contains(&c), "\u{fffd}");
+        let lines: Vec<&str> = lines(&source).collect();
         let told = problems.iter().take(PROBLEMS_TOLD_MAX);
         let mut report: Vec<String> = told.map(|problem| render(file, &lines, problem)).collect();
         let untold = problems.len().saturating_sub(PROBLEMS_TOLD_MAX);
@@ -87,14 +89,18 @@ pub(crate) fn text<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, Rejected>
     };
     let (sound, _) = bytes.split_at_checked(broken.valid_up_to()).unwrap_or((bytes, &[]));
     let sound = str::from_utf8(sound).unwrap_or_default();
-    let line_start = sound.rfind('\n').map_or(0, |end| end + 1);
     let place = Place {
-        line: sound.matches('\n').count() + 1,
-        column: sound.get(line_start..).unwrap_or_default().chars().count() + 1,
+        line: lines(sound).count(),
+        column: lines(sound).last().unwrap_or_default().chars().count() + 1,
         width: 1,
     };
     let message = "this byte is not UTF-8".to_owned();
     Err(Rejected::new(file, sound, [Problem { place: Some(place), message }]))
+}
+
+/// The lines as YAML counts them: a lone carriage return ends one, too.
+fn lines(source: &str) -> impl Iterator<Item = &str> {
+    source.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }
 
 /// `text` between backticks: short, and without anything that a terminal would obey.
@@ -172,6 +178,25 @@ error: `0` is too small
 2 | max_attempts: 0
   |               ^";
         assert_eq!(rejected.to_string(), expected);
+    }
+
+    #[test]
+    fn no_control_character_of_the_file_reaches_a_terminal() {
+        let source = "a: \u{1b}\u{7f}\u{9b}31m";
+        let report = Rejected::new("p.yaml", source, [at(1, 6, 1, "odd")]).to_string();
+        assert!(report.contains("\u{fffd}31m"), "{report}");
+        assert!(!report.contains(|c: char| c.is_control() && c != '\n'), "{report:?}");
+    }
+
+    #[test]
+    fn every_break_of_yaml_ends_a_line() {
+        for source in ["a: 1\nb: 0\n", "a: 1\r\nb: 0\r\n", "a: 1\rb: 0\r"] {
+            let report = Rejected::new("p.yaml", source, [at(2, 4, 1, "odd")]).to_string();
+            assert!(report.contains("2 | b: 0\n"), "{source:?}: {report}");
+            let broken = [source.as_bytes(), b"c: \xff"].concat();
+            let place = text("p.yaml", &broken).unwrap_err().problems()[0].place.unwrap();
+            assert_eq!((place.line, place.column), (3, 4), "{source:?}");
+        }
     }
 
     #[test]

@@ -1,0 +1,6 @@
+//! The engine and the budgets of retryd as they are, with locks that a scheduler knows.
+#![allow(dead_code, unused_imports, reason = "only the store is asked here")]
+#[path = "../../../src/budget/mod.rs"]
+pub mod budget;
+#[path = "../../../src/engine/mod.rs"]
+pub mod engine;
