@@ -2,13 +2,15 @@
 //!
 //! Over any time T, retries granted and not released, from one balance, are no more than
 //! percent x requests reported in (T + interval) + floor count x (1 + T / floor interval). A report
-//! over a period longer than the interval counts with the interval's share of its requests.
+//! over a period longer than the interval counts with the interval's share of its requests. What is
+//! acquired may be used `valid_for` later: retries used in T were granted in T + `valid_for`, and
+//! that window is one of those looked at.
 //!
 //! Over reloads the same holds with the percent under which each report came, the longest interval
 //! and the largest count under which anything was granted in T, and each part of T divided by the
 //! floor interval of its time. Units never get younger: their slot begins no later than the report,
-//! and a reload moves them to a slot that begins no later than that. The filled part of a floor
-//! does not change with its size: it begins at 1 at the most, and refills 1 / interval a time.
+//! and a reload or a release moves them to one that begins no later. The filled part of a floor
+//! does not change with its size: it begins at 1 at the most, and refills T / floor interval.
 use std::fmt;
 
 use retryd::budget::ratio::Limits;
