@@ -108,6 +108,15 @@ fn a_floor_refills_continuously_and_keeps_nothing_beyond_its_count() {
 }
 
 #[test]
+fn the_capacity_of_a_ratio_is_its_floor() {
+    let limits = ratio(20, 7);
+    assert_eq!(
+        [limits.capacity(), ratio::Balance::fresh(&limits, 0).available(&limits, 0)],
+        [7, 7]
+    );
+}
+
+#[test]
 fn a_floor_of_nothing_never_grants() {
     let limits = ratio(20, 0);
     assert_eq!(limits.capacity(), 0);
