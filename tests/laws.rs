@@ -11,6 +11,8 @@ mod hints;
 mod reference;
 #[path = "laws/waits.rs"]
 mod waits;
+#[path = "laws/words.rs"]
+mod words;
 #[path = "laws/worse.rs"]
 mod worse;
 

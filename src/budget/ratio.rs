@@ -39,8 +39,8 @@ impl Balance {
         let by_floor = retries.saturating_sub(by_window);
         let tokens = limits.floor.token().saturating_mul(u64::from(by_floor));
         next.floor = next.floor.checked_sub(tokens)?;
-        let oldest_ms = next.take_oldest(limits, by_window);
-        Some((next, Debit { by_window, oldest_ms }))
+        let oldest_began = next.take_oldest(limits, by_window);
+        Some((next, Debit { by_window, oldest_began }))
     }
 
     /// Whether one retry would be paid for.
@@ -62,7 +62,7 @@ impl Balance {
         let mut next = self.at(limits, now_ms);
         let by_window = retries.min(debit.by_window);
         let units = u64::from(by_window).saturating_mul(RETRY_UNITS);
-        next.add(limits, limits.slot(debit.oldest_ms), units);
+        next.add(limits, limits.slot_at(debit.oldest_began), units);
         (next, Debit { by_window: debit.by_window.saturating_sub(by_window), ..debit })
     }
 
@@ -74,8 +74,7 @@ impl Balance {
         let floor = in_proportion(was.floor, old.floor.full(), new.floor.full());
         let mut next = Balance { units: [0; SLOTS], floor, at_ms: was.at_ms };
         for (slot, units) in was.slots(old) {
-            let moved = slot.saturating_mul(old.interval_ms) / new.interval_ms.max(1);
-            next.add(new, moved, u64::from(units));
+            next.add(new, new.slot_at(old.began(slot)), u64::from(units));
         }
         next
     }
@@ -125,7 +124,8 @@ impl Balance {
         }
     }
 
-    /// Takes what `retries` cost out of the oldest slots. Tells when the oldest of them began.
+    /// Takes what `retries` cost out of the oldest slots. Tells when the oldest of them began, in
+    /// tenths of a millisecond.
     fn take_oldest(&mut self, limits: &Limits, retries: u32) -> u64 {
         let oldest = self.slots(limits).filter(|(_, units)| 0 < *units).last();
         let mut due = u64::from(retries).saturating_mul(RETRY_UNITS);
@@ -134,7 +134,7 @@ impl Balance {
             *slot -= taken;
             due -= u64::from(taken);
         }
-        oldest.map_or(0, |(slot, _)| limits.start_ms(slot))
+        oldest.map_or(0, |(slot, _)| limits.began(slot))
     }
 }
 
@@ -143,8 +143,8 @@ impl Balance {
 pub struct Debit {
     /// Retries.
     by_window: u32,
-    /// When the oldest slot that paid began.
-    oldest_ms: u64,
+    /// When the oldest slot that paid began, in tenths of a millisecond.
+    oldest_began: u64,
 }
 
 /// Sizes of a ratio.
@@ -178,12 +178,17 @@ impl Limits {
 
     /// Slots are aligned to the clock and not to the first request.
     fn slot(&self, now_ms: u64) -> u64 {
-        now_ms.saturating_mul(10) / self.interval_ms.max(1)
+        self.slot_at(now_ms.saturating_mul(10))
     }
 
-    /// The first millisecond of a slot.
-    fn start_ms(&self, slot: u64) -> u64 {
-        slot.saturating_mul(self.interval_ms).div_ceil(10)
+    /// The slot that holds a moment. In tenths of a millisecond every slot begins on a whole one.
+    fn slot_at(&self, tenths: u64) -> u64 {
+        tenths / self.interval_ms.max(1)
+    }
+
+    /// When a slot begins, in tenths of a millisecond.
+    fn began(&self, slot: u64) -> u64 {
+        slot.saturating_mul(self.interval_ms.max(1))
     }
 }
 
