@@ -57,7 +57,9 @@ impl Bench {
         let mut account = self.memory.open(&ask, None);
         match account.coverage() {
             Coverage::Exhausted(_) => false,
-            Coverage::Covered(_) | Coverage::Unbudgeted => account.charge(None).is_ok(),
+            Coverage::Covered(_) | Coverage::Remembered(_) | Coverage::Unbudgeted => {
+                account.charge(None).is_ok()
+            }
         }
     }
 

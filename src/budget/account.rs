@@ -1,14 +1,12 @@
 //! The balances of one attempt, held together from looking to charging.
 use arrayvec::ArrayVec;
-use parking_lot::{ArcMutexGuard, RawMutex};
 
-use super::balance::{Balance, Debit, Purpose};
-use super::grant::{self, Grant, Paid};
-use super::kept::Kept;
+use super::grant::{Grant, Paid};
 use super::memory::Memory;
-use super::shelf::{Found, Shelf};
+use super::payer::{Holding, Payer};
+use super::shelf::Found;
 use super::store::{Account, Ask, Payment, Receipt};
-use super::{Limits, PAYERS_MAX, State};
+use super::{PAYERS_MAX, State};
 use crate::engine::Coverage;
 
 /// The balances of one attempt in a [`Memory`], locked until this is dropped.
@@ -55,6 +53,10 @@ impl<'s, 'a> Held<'s, 'a> {
     /// The state of every budget, in the policy's order.
     pub(super) fn states(&self) -> impl Iterator<Item = State<'s>> {
         self.payers.iter().map(|payer| payer.state(&self.ask))
+    }
+
+    fn is_remembered(&self) -> bool {
+        self.payers.iter().any(|payer| payer.has_paid)
     }
 
     fn covered(&self, wanted: u32) -> u32 {
@@ -126,11 +128,13 @@ impl<'s, 'a> Held<'s, 'a> {
 
 impl<'s> Account<'s> for Held<'s, '_> {
     fn coverage(&self) -> Coverage<'s> {
-        match self.payers.iter().find(|payer| !payer.grants(&self.ask)) {
-            Some(refusing) => self.exhausted(refusing),
-            None => self
-                .scarcest()
-                .map_or(Coverage::Unbudgeted, |scarcest| Coverage::Covered(scarcest.into())),
+        if let Some(refusing) = self.payers.iter().find(|payer| !payer.grants(&self.ask)) {
+            return self.exhausted(refusing);
+        }
+        match self.scarcest() {
+            None => Coverage::Unbudgeted,
+            Some(scarcest) if self.is_remembered() => Coverage::Remembered(scarcest.into()),
+            Some(scarcest) => Coverage::Covered(scarcest.into()),
         }
     }
 
@@ -139,7 +143,7 @@ impl<'s> Account<'s> for Held<'s, '_> {
             Payment::Unbudgeted
         } else if self.ask.dry_run {
             Payment::DryRun
-        } else if self.payers.iter().any(|payer| payer.has_paid) {
+        } else if self.is_remembered() {
             Payment::Remembered
         } else {
             Payment::Paid
@@ -155,91 +159,5 @@ impl<'s> Account<'s> for Held<'s, '_> {
 
     fn is_degraded(&self) -> bool {
         false
-    }
-}
-
-/// One budget of the policy, and what it holds for this attempt's key.
-struct Payer<'s> {
-    shelf: &'s Shelf,
-    limits: Limits,
-    /// The same attempt was paid for before.
-    has_paid: bool,
-    is_overflow: bool,
-    holding: Holding,
-}
-
-impl<'s> Payer<'s> {
-    fn new(shelf: &'s Shelf, has_paid: bool, now_ms: u64) -> Payer<'s> {
-        let terms = shelf.terms();
-        let holding = Holding::Copied(Kept::fresh(&terms, now_ms));
-        Payer { shelf, limits: terms.limits, has_paid, is_overflow: false, holding }
-    }
-
-    fn let_go(&mut self, now_ms: u64) {
-        *self = Payer::new(self.shelf, self.has_paid, now_ms);
-    }
-
-    fn hold(&mut self, found: &Found, ask: &Ask<'_>) {
-        let mut kept = found.cell.lock_arc();
-        let terms = self.shelf.terms();
-        kept.bring_to(&terms);
-        if !ask.dry_run {
-            kept.used(ask.now_ms);
-            if found.is_overflow {
-                self.shelf.room.overflowed();
-            }
-        }
-        self.limits = terms.limits;
-        self.is_overflow = found.is_overflow;
-        self.holding = Holding::Locked(kept);
-    }
-
-    /// Whether a grant is charged to it.
-    fn is_due(&self, purpose: Purpose) -> bool {
-        !self.has_paid && self.limits.charges(purpose)
-    }
-
-    fn grants(&self, ask: &Ask<'_>) -> bool {
-        self.has_paid || self.holding.get().balance.grants(&self.limits, ask.purpose, ask.now_ms)
-    }
-
-    fn withdraw(&self, ask: &Ask<'_>, retries: u32) -> Option<(Balance, Debit)> {
-        self.holding.get().balance.withdraw(&self.limits, ask.purpose, retries, ask.now_ms)
-    }
-
-    fn paid(&self, ask: &Ask<'_>, debit: Debit) -> Paid {
-        let (twin, overflow) = (ask.holder.twins, self.is_overflow);
-        Paid { by: grant::Payer { shelf: self.shelf.id, twin, overflow }, debit }
-    }
-
-    fn state(&self, ask: &Ask<'_>) -> State<'s> {
-        let available = self.holding.get().balance.available(&self.limits, ask.now_ms);
-        State { budget: &self.shelf.name, available, capacity: self.limits.capacity() }
-    }
-}
-
-/// A balance that others wait for, or a copy that nobody else sees.
-enum Holding {
-    Locked(ArcMutexGuard<RawMutex, Kept>),
-    Copied(Kept),
-}
-
-impl Holding {
-    fn is_copied(&self) -> bool {
-        matches!(self, Holding::Copied(_))
-    }
-
-    fn get(&self) -> &Kept {
-        match self {
-            Holding::Locked(kept) => kept,
-            Holding::Copied(kept) => kept,
-        }
-    }
-
-    fn get_mut(&mut self) -> &mut Kept {
-        match self {
-            Holding::Locked(kept) => kept,
-            Holding::Copied(kept) => kept,
-        }
     }
 }

@@ -13,13 +13,13 @@ pub struct Grant {
 /// What one budget paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Paid {
-    pub(super) by: Payer,
+    pub(super) by: PaidBy,
     pub(super) debit: Debit,
 }
 
 /// Which balance of the grant's tenant and operation paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Payer {
+pub(super) struct PaidBy {
     pub(super) shelf: ShelfId,
     pub(super) twin: bool,
     pub(super) overflow: bool,

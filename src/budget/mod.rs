@@ -11,6 +11,7 @@ mod key;
 mod list;
 mod memory;
 mod once;
+mod payer;
 pub mod ratio;
 mod recent;
 mod room;

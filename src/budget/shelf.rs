@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::grant::{Payer, ShelfId};
+use super::grant::{PaidBy, ShelfId};
 use super::kept::{Kept, Terms};
 use super::room::Room;
 use super::table::{Cell, Table};
@@ -97,13 +97,13 @@ impl Shelf {
     /// The balance that paid, if it is still there.
     pub(super) fn find_payer(
         &self,
-        payer: Payer,
+        paid: PaidBy,
         holder: &Holder<'_>,
         now_ms: u64,
     ) -> Option<Cell> {
-        let holder = Holder { twins: payer.twin, ..*holder };
+        let holder = Holder { twins: paid.twin, ..*holder };
         let found =
-            if payer.overflow { Some(self.overflow(&holder, now_ms)) } else { self.find(&holder) };
+            if paid.overflow { Some(self.overflow(&holder, now_ms)) } else { self.find(&holder) };
         found.map(|found| found.cell)
     }
 

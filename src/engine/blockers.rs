@@ -77,7 +77,9 @@ impl Gauge<'_> {
             Gauge::Flag(raised) => raised,
             Gauge::UsedUp { used, limit } => limit <= used,
             Gauge::Budget(Coverage::Exhausted(Purse { .. })) => true,
-            Gauge::Budget(Coverage::Unbudgeted | Coverage::Covered(_)) => false,
+            Gauge::Budget(
+                Coverage::Unbudgeted | Coverage::Covered(_) | Coverage::Remembered(_),
+            ) => false,
             Gauge::Left { have_ms, need_ms } => have_ms.is_some_and(|have_ms| have_ms <= need_ms),
         }
     }

@@ -106,6 +106,9 @@ pub enum Coverage<'a> {
     Unbudgeted,
     /// Every budget would grant one more. Names the one with the fewest retries left.
     Covered(Purse<'a>),
+    /// Budgets have paid when the same attempt was asked about before, and none of the others
+    /// refuses. Names the one with the fewest retries left.
+    Remembered(Purse<'a>),
     /// A budget would not grant one more: this one.
     Exhausted(Purse<'a>),
 }

@@ -150,6 +150,11 @@ impl fmt::Display for Coverage<'_> {
             Coverage::Covered(Purse { budget, available }) => {
                 write!(f, "budget {budget} has {available} retries available")
             }
+            // It may have none left: this attempt needs no more.
+            Coverage::Remembered(Purse { budget, available }) => write!(
+                f,
+                "paid when asked before; budget {budget} has {available} retries available"
+            ),
             // Not the number: after a costly failure, a bucket with one left may refuse.
             Coverage::Exhausted(Purse { budget, .. }) => {
                 write!(f, "budget {budget} would not grant one more retry")

@@ -154,7 +154,11 @@ impl<S: Store> BudgetService for Retryd<S> {
         });
         match listed.await {
             Ok(listed) => Ok(Response::new(listed?)),
-            Err(ended) => std::panic::resume_unwind(ended.into_panic()),
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime ends, and has not begun it.
+                Err(_) => Err(Refusal::Stopping.into()),
+            },
         }
     }
 

@@ -167,8 +167,12 @@ fn deadline(place: usize, b: u64, h: u64, min: u64) -> Option<u64> {
 }
 
 const PURSE: Purse<'static> = Purse { budget: "per-tenant", available: 1 };
-const BUDGETS: [Coverage<'static>; 3] =
-    [Coverage::Unbudgeted, Coverage::Covered(PURSE), Coverage::Exhausted(PURSE)];
+const BUDGETS: [Coverage<'static>; 4] = [
+    Coverage::Unbudgeted,
+    Coverage::Covered(PURSE),
+    Coverage::Remembered(PURSE),
+    Coverage::Exhausted(PURSE),
+];
 const EVIDENCE: [Option<Evidence>; 5] = [
     None,
     Some(Evidence::NotSent),

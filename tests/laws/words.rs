@@ -30,6 +30,11 @@ fn a_blocker_says_what_it_read() {
         ),
         (
             Rule::BudgetExhausted,
+            Gauge::Budget(Coverage::Remembered(purse)),
+            "paid when asked before; budget per-tenant has 4 retries available",
+        ),
+        (
+            Rule::BudgetExhausted,
             Gauge::Budget(Coverage::Exhausted(purse)),
             "budget per-tenant would not grant one more retry",
         ),

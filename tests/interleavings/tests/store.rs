@@ -50,7 +50,7 @@ fn asking(holder: Holder<'_>, now_ms: u64) -> Ask<'_> {
 
 fn pay(memory: &Memory, holder: Holder<'_>, grant: Option<&mut Grant>, now_ms: u64) -> bool {
     let mut account = memory.open(&asking(holder, now_ms), grant.as_deref());
-    matches!(account.coverage(), Coverage::Covered(_)) && account.charge(grant).is_ok()
+    !matches!(account.coverage(), Coverage::Exhausted(_)) && account.charge(grant).is_ok()
 }
 
 fn available(memory: &Memory, holder: Holder<'_>, now_ms: u64) -> Vec<u32> {
