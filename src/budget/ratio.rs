@@ -28,7 +28,8 @@ impl Balance {
     #[must_use]
     pub fn deposit(self, limits: &Limits, usage: &Usage, now_ms: u64) -> Balance {
         let mut next = self.at(limits, now_ms);
-        next.add(limits, limits.slot(next.at_ms), limits.units_earned(usage));
+        let [.., current] = &mut next.units;
+        put(current, limits.units_earned(usage));
         next
     }
 
@@ -120,13 +121,16 @@ impl Balance {
         let age = limits.slot(self.at_ms).saturating_sub(slot);
         let place = usize::try_from(age).ok().and_then(|age| self.units.iter_mut().nth_back(age));
         if let Some(held) = place {
-            *held = saturated(u64::from(*held).saturating_add(units));
+            put(held, units);
         }
     }
 
     /// Takes what `retries` cost out of the oldest slots. Tells when the oldest of them began, in
     /// tenths of a millisecond.
     fn take_oldest(&mut self, limits: &Limits, retries: u32) -> u64 {
+        if retries == 0 {
+            return 0;
+        }
         let oldest = self.slots(limits).filter(|(_, units)| 0 < *units).last();
         let mut due = u64::from(retries).saturating_mul(RETRY_UNITS);
         for slot in &mut self.units {
@@ -136,6 +140,10 @@ impl Balance {
         }
         oldest.map_or(0, |(slot, _)| limits.began(slot))
     }
+}
+
+fn put(slot: &mut u32, units: u64) {
+    *slot = saturated(u64::from(*slot).saturating_add(units));
 }
 
 /// What the window paid for one grant.
