@@ -8,5 +8,6 @@ mod command_line;
 mod drain;
 mod flood;
 mod policy_tests;
+mod reload;
 mod stream;
 mod support;
