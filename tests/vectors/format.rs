@@ -208,10 +208,10 @@ impl Case {
         let advances = steps().any(|step| matches!(step.action, Action::Advance(_)));
         let reloads = steps().any(|step| matches!(step.action, Action::Reload(_)));
         let needs = |need: Need| self.needs.contains(&need);
-        let asked = if is_sequence { 0 } else { 1 };
+        let asked = usize::from(!is_sequence);
         count(questions) == asked
             && count(ends) == asked
-            && !(is_sequence && !self.before.is_empty())
+            && (!is_sequence || self.before.is_empty())
             && needs(Need::Clock) == self.clock.is_some()
             && needs(Need::Draw) == self.draw.is_some()
             && needs(Need::Reload) == reloads
