@@ -59,11 +59,21 @@ impl Kept {
         self.edition = terms.edition;
     }
 
+    /// Nobody sees whether an idle balance was dropped already: it is as good as a fresh one.
+    pub(super) fn renew_if_idle(&mut self, terms: &Terms, now_ms: u64) {
+        if self.is_idle(terms, now_ms) {
+            self.bring_to(terms);
+            self.balance = Balance::fresh(&terms.limits, now_ms);
+        }
+    }
+
     pub(super) fn is_idle(&self, terms: &Terms, now_ms: u64) -> bool {
-        let idle_s = seconds(now_ms).saturating_sub(self.used_s);
+        if seconds(now_ms).saturating_sub(self.used_s) < IDLE_S {
+            return false;
+        }
         let mut kept = *self;
         kept.bring_to(terms);
-        IDLE_S <= idle_s && kept.balance.may_be_dropped(&terms.limits, now_ms)
+        kept.balance.may_be_dropped(&terms.limits, now_ms)
     }
 }
 

@@ -33,7 +33,11 @@ impl<'a> Page<'a> {
 
     pub(super) fn take_from(&mut self, shelf: &Shelf, now_ms: u64) {
         shelf.for_each(|names, kept| {
-            let limits = shelf.terms().limits;
+            let terms = shelf.terms();
+            if kept.is_idle(&terms, now_ms) {
+                return;
+            }
+            let limits = terms.limits;
             let available = kept.balance.available(&limits, now_ms);
             let place = (available, &*shelf.name, names.tenant, names.operation);
             let is_new = self.after.is_none_or(|after| after.place() < place);

@@ -33,6 +33,7 @@ impl<'s> Payer<'s> {
         let mut kept = found.cell.lock_arc();
         let terms = self.shelf.terms();
         kept.bring_to(&terms);
+        kept.renew_if_idle(&terms, ask.now_ms);
         if !ask.dry_run {
             kept.used(ask.now_ms);
             if found.is_overflow {

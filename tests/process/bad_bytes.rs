@@ -15,6 +15,8 @@ use crate::support::{
     framed, grpc,
 };
 
+const REPORT_USAGE: &str = "/retryd.v1.BudgetService/ReportUsage";
+
 async fn decide(process: &Process, body: Vec<u8>) -> Ending {
     call(&mut connection(process.calls).await, grpc(DECIDE), body).await.unwrap()
 }
@@ -147,6 +149,35 @@ async fn a_compressed_message_is_never_inflated() {
     let grown = process.resident_bytes().saturating_sub(before);
     assert!(grown < 16 << 20, "grew by {grown} bytes");
     process.answers().await;
+}
+
+/// B60: what is small on the wire and large in memory, to both services.
+#[tokio::test]
+async fn what_would_be_large_in_memory() {
+    let process = Process::start(&[]);
+    process.answers().await;
+    let before = process.resident_bytes();
+    let mut send = connection(process.calls).await;
+    for (path, bytes_max) in [(DECIDE, 16 << 10), (REPORT_USAGE, 512 << 10)] {
+        // As long as a gigabyte of zeros, compressed.
+        let bomb = frame(1, 1 << 20, &vec![0x1f; 1 << 20]);
+        let ending = call(&mut send, grpc(path).header("grpc-encoding", "gzip"), bomb).await;
+        assert_eq!(ending.unwrap().code, Some(Code::Unimplemented), "{path}");
+        let over = framed(&vec![0x7a; bytes_max + 1]);
+        let endless = frame(0, u32::MAX, &[]);
+        for body in [over, endless] {
+            let ending = call(&mut send, grpc(path), body).await.unwrap();
+            refused(&ending, Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+        }
+        let many = (0..1_000).fold(grpc(path), |request, place| {
+            request.header(format!("x-many-{place}"), "value of a header")
+        });
+        let ending = call(&mut connection(process.calls).await, many, framed(&[])).await;
+        assert!(ending.is_err() || ending.is_ok_and(|it| it.http == 431), "{path}");
+        process.answers().await;
+    }
+    let grown = process.resident_bytes().saturating_sub(before);
+    assert!(grown < 8 << 20, "grew by {grown} bytes");
 }
 
 #[tokio::test]

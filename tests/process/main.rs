@@ -15,3 +15,4 @@ mod stream;
 mod support;
 mod tenants;
 mod watch;
+mod wrong_policies;

@@ -1,26 +1,20 @@
-//! What a decision must hold: what the case names, and what holds for every decision.
+//! What an answer must hold: what the case names, and what holds for every decision.
 use retryd::wire::pb;
 use serde_json::Value;
 use tonic_types::StatusExt as _;
 
 use crate::format::{Error, Object};
 
-/// Everything in which `decision` differs from `expect`, and from what always holds.
-pub(crate) fn decision_differs(
-    decision: &pb::Decision,
-    expect: Option<&Object>,
-    explain: bool,
-    revision: &str,
-) -> Vec<String> {
-    let json = serde_json::to_value(decision).expect("a decision is proto-JSON");
-    let mut differs = expect.map_or_else(Vec::new, |expect| subset_differs(expect, &json));
-    let broken = always(decision, explain, revision).into_iter().filter(|(_, holds)| !holds);
-    differs.extend(broken.map(|(law, _)| format!("broken: {law}; got {json}")));
-    differs
-}
+/// What must hold, and whether it does.
+pub(crate) type Law = (&'static str, bool);
 
 /// What holds for every decision.
-fn always(decision: &pb::Decision, explain: bool, revision: &str) -> Vec<(&'static str, bool)> {
+pub(crate) fn decision_laws(
+    decision: &pb::Decision,
+    explain: bool,
+    shadow: bool,
+    revision: &str,
+) -> Vec<Law> {
     let retries = decision.verdict() == pb::Verdict::Retry;
     let retryable = decision.reason() == pb::Reason::Retryable;
     let waits = decision.delay.as_ref().is_some_and(|delay| {
@@ -43,7 +37,8 @@ fn always(decision: &pb::Decision, explain: bool, revision: &str) -> Vec<(&'stat
         ("the class is told", decision.failure_class() != pb::FailureClass::Unspecified),
         ("the policy is told", !decision.policy.is_empty()),
         ("the revision is the file's", decision.policy_revision == revision),
-        ("nothing is shadow or degraded", !decision.shadow && !decision.degraded),
+        ("shadow where that is expected", decision.shadow == shadow),
+        ("nothing is degraded", !decision.degraded),
         ("detail comes with explain", explain != decision.detail.is_empty()),
         ("steps come with explain", explain != decision.steps.is_empty()),
         ("every step saw something", decision.steps.iter().all(|step| !step.saw.is_empty())),

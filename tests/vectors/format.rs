@@ -1,13 +1,12 @@
-//! The files: what they hold, and how a context becomes a message.
+//! The files: what they hold, checked.
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use retryd::clock::{Clock, Now};
-use retryd::wire::pb;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::Run;
+use crate::message::{self, Names};
 
 pub(crate) type Object = Map<String, Value>;
 
@@ -18,11 +17,15 @@ pub(crate) struct Vectors {
     #[serde(skip)]
     pub(crate) name: String,
     about: String,
-    policy: Vec<String>,
+    policy: Policy,
     #[serde(default)]
-    base: Object,
+    pub(crate) base: Object,
     cases: Vec<Case>,
 }
+
+/// The lines of a policy file.
+#[derive(Clone, Deserialize)]
+pub(crate) struct Policy(Vec<String>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,44 +35,87 @@ pub(crate) struct Case {
     _source: Option<String>,
     #[serde(default)]
     needs: BTreeSet<Need>,
+    /// Over a connection the case has a server of its own.
+    #[serde(default)]
+    pub(crate) alone: bool,
     clock: Option<String>,
     pub(crate) draw: Option<u32>,
+    operation: Option<String>,
     #[serde(default)]
-    pub(crate) before: Vec<Step>,
+    steps: Vec<Step>,
+    #[serde(default)]
+    before: Vec<Step>,
     context: Option<Object>,
     #[serde(default)]
     contexts: Vec<Object>,
-    pub(crate) expect: Option<Object>,
-    pub(crate) error: Option<Error>,
+    expect: Option<Object>,
+    error: Option<Error>,
 }
 
-/// What only a run in process can set.
+/// What only a run in process can do.
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 enum Need {
     Clock,
     Draw,
+    Reload,
 }
 
-/// One step of the history before the question.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+/// One call, or something else that happens.
+#[derive(Clone, Deserialize)]
+#[serde(try_from = "Object")]
 pub(crate) struct Step {
-    pub(crate) ask: Option<Object>,
-    pub(crate) report: Option<Object>,
-    advance: Option<String>,
+    pub(crate) action: Action,
+    pub(crate) terms: Terms,
+}
+
+/// What happens. Of several calls each is held against the same terms.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Action {
+    Ask(Calls),
+    Report(Calls),
+    Reports(Calls),
+    Acquire(Calls),
+    Release(Calls),
+    Budget(Calls),
+    List(Calls),
+    Advance(String),
+    Reload(Policy),
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Calls {
+    One(Object),
+    Several(Vec<Object>),
+}
+
+/// How often, and what must come of it.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Terms {
     pub(crate) repeat: Option<u32>,
     pub(crate) granted: Option<u32>,
+    #[serde(rename = "as")]
+    pub(crate) label: Option<String>,
     pub(crate) expect: Option<Object>,
     pub(crate) error: Option<Error>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Error {
     pub(crate) code: String,
     pub(crate) reason: String,
     pub(crate) violations: Vec<String>,
+}
+
+/// One play of a case: all of its steps, the question at the end too.
+pub(crate) struct Run<'a> {
+    pub(crate) case: &'a Case,
+    pub(crate) names: Names,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// Every file, checked.
@@ -100,19 +146,77 @@ fn load(path: &Path) -> Vectors {
     vectors
 }
 
+impl Vectors {
+    /// Every play of every case.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+        self.cases.iter().enumerate().flat_map(move |(place, case)| {
+            case.plays().into_iter().enumerate().map(move |(turn, steps)| {
+                let tenant = format!("{}-{place}-{turn}", self.name);
+                let operation = case.operation.clone().unwrap_or_else(|| "op".into());
+                Run { case, names: Names { tenant, operation }, steps }
+            })
+        })
+    }
+
+    /// The policy file that the service starts with.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+}
+
+impl Policy {
+    /// The policy file as it is written to disk.
+    pub(crate) fn text(&self) -> String {
+        self.0.join("\n") + "\n"
+    }
+
+    /// What every decision tells as `policy_revision`.
+    pub(crate) fn revision(&self) -> String {
+        let digest = Sha256::digest(self.text().as_bytes());
+        digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 impl Case {
     pub(crate) fn is_portable(&self) -> bool {
         self.needs.is_empty()
     }
 
+    /// The steps as they are; or the history and one of the contexts, for each of them.
+    fn plays(&self) -> Vec<Vec<Step>> {
+        if !self.steps.is_empty() {
+            return vec![self.steps.clone()];
+        }
+        let contexts = self.context.iter().chain(&self.contexts);
+        let question = |context: &Object| Step {
+            action: Action::Ask(Calls::One(context.clone())),
+            terms: Terms {
+                expect: self.expect.clone(),
+                error: self.error.clone(),
+                ..Terms::default()
+            },
+        };
+        contexts.map(|context| [&self.before[..], &[question(context)]].concat()).collect()
+    }
+
     fn is_well_formed(&self) -> bool {
-        let advances = self.before.iter().any(|step| step.advance.is_some());
-        self.context.is_some() == self.contexts.is_empty()
-            && self.expect.is_some() != self.error.is_some()
-            && self.needs.contains(&Need::Clock) == self.clock.is_some()
-            && self.needs.contains(&Need::Draw) == self.draw.is_some()
+        let questions = [self.context.is_some(), !self.contexts.is_empty()];
+        let ends = [self.expect.is_some(), self.error.is_some()];
+        let count = |flags: [bool; 2]| flags.into_iter().filter(|flag| *flag).count();
+        let is_sequence = !self.steps.is_empty();
+        let steps = || self.steps.iter().chain(&self.before);
+        let advances = steps().any(|step| matches!(step.action, Action::Advance(_)));
+        let reloads = steps().any(|step| matches!(step.action, Action::Reload(_)));
+        let needs = |need: Need| self.needs.contains(&need);
+        let asked = usize::from(!is_sequence);
+        count(questions) == asked
+            && count(ends) == asked
+            && (!is_sequence || self.before.is_empty())
+            && needs(Need::Clock) == self.clock.is_some()
+            && needs(Need::Draw) == self.draw.is_some()
+            && needs(Need::Reload) == reloads
             && (!advances || self.clock.is_some())
-            && self.before.iter().all(Step::is_well_formed)
+            && steps().all(Step::is_well_formed)
     }
 
     /// The clock of the case. It starts where a slot of every ratio starts.
@@ -127,140 +231,38 @@ impl Case {
 
 impl Step {
     fn is_well_formed(&self) -> bool {
-        let kinds = [self.ask.is_some(), self.report.is_some(), self.advance.is_some()];
-        let only_asks = self.granted.is_some() || self.error.is_some();
-        kinds.iter().filter(|kind| **kind).count() == 1
-            && (!only_asks || self.ask.is_some())
-            && !(self.expect.is_some() && (self.error.is_some() || self.advance.is_some()))
-    }
-
-    pub(crate) fn advance(&self) -> Option<Duration> {
-        let advance = duration(self.advance.as_deref()?.into());
-        Some(advance.try_into().expect("`advance` goes forward"))
+        let Terms { repeat: _, granted, label, expect, error } = &self.terms;
+        let is_ask = matches!(self.action, Action::Ask(_));
+        let has_name = matches!(self.action, Action::Acquire(_) | Action::List(_));
+        let is_call = !matches!(self.action, Action::Advance(_) | Action::Reload(_));
+        (granted.is_none() || is_ask)
+            && (label.is_none() || has_name)
+            && (is_call || (expect.is_none() && error.is_none()))
+            && !(expect.is_some() && error.is_some())
     }
 }
 
-impl Vectors {
-    /// Every context of every case that `wanted` picks, each with a tenant of its own.
-    pub(crate) fn runs(
-        &self,
-        wanted: impl Fn(&Case) -> bool,
-    ) -> impl Iterator<Item = (&Case, Run<'_>)> {
-        let picked = self.cases.iter().enumerate().filter(move |(_, case)| wanted(case));
-        picked.flat_map(move |(place, case)| {
-            let contexts = case.context.iter().chain(&case.contexts).enumerate();
-            contexts.map(move |(turn, context)| {
-                (case, Run { context, tenant: format!("{}-{place}-{turn}", self.name) })
-            })
-        })
-    }
+impl TryFrom<Object> for Step {
+    type Error = serde_json::Error;
 
-    /// The policy file as it is written to disk.
-    pub(crate) fn policy(&self) -> String {
-        self.policy.join("\n") + "\n"
+    fn try_from(mut json: Object) -> Result<Step, serde_json::Error> {
+        let terms = ["repeat", "granted", "as", "expect", "error"];
+        let terms = terms.into_iter().filter_map(|key| json.remove_entry(key)).collect();
+        let terms = serde_json::from_value(Value::Object(terms))?;
+        Ok(Step { action: serde_json::from_value(Value::Object(json))?, terms })
     }
+}
 
-    /// What every decision tells as `policy_revision`.
-    pub(crate) fn revision(&self) -> String {
-        let digest = Sha256::digest(self.policy().as_bytes());
-        digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    /// `changes` over the base, key by key: null removes, all else replaces.
-    pub(crate) fn context(&self, changes: &Object, tenant: &str) -> pb::RetryContext {
-        let mut json = Object::new();
-        json.insert("tenant".into(), tenant.into());
-        json.insert("operation".into(), "op".into());
-        for (key, value) in self.base.iter().chain(changes) {
-            json.insert(key.clone(), value.clone());
+impl Calls {
+    pub(crate) fn each(&self) -> &[Object] {
+        match self {
+            Calls::One(call) => std::slice::from_ref(call),
+            Calls::Several(calls) => calls,
         }
-        json.retain(|_, value| !value.is_null());
-        message(json)
     }
 }
 
-/// A report of one entry.
-pub(crate) fn report(report: &Object, tenant: &str) -> pb::ReportUsageRequest {
-    let mut json = Object::new();
-    json.insert("tenant".into(), tenant.into());
-    json.insert("operation".into(), "op".into());
-    json.extend(report.clone());
-    let period = take(&mut json, &["usage", "period"]).map(duration);
-    let mut entry: pb::TenantUsage = from_json(json);
-    if period.is_some() {
-        entry.usage.as_mut().unwrap().period = period;
-    }
-    pb::ReportUsageRequest { usage: vec![entry], report_id: String::new() }
-}
-
-/// Numbers of enums that nobody knows, and durations out of range, are no proto-JSON: they are set
-/// on the message itself.
-fn message(mut json: Object) -> pb::RetryContext {
-    let remaining = take(&mut json, &["remainingDeadline"]).map(duration);
-    let retry_after = take(&mut json, &["hint", "retryAfter"]).map(duration);
-    let period = take(&mut json, &["usage", "period"]).map(duration);
-    let category = take_number(&mut json, &["failure", "category"]);
-    let evidence = take_number(&mut json, &["evidence"]);
-    let mut context: pb::RetryContext = from_json(json);
-    context.remaining_deadline = remaining;
-    if retry_after.is_some() {
-        context.hint.as_mut().unwrap().retry_after = retry_after;
-    }
-    if period.is_some() {
-        context.usage.as_mut().unwrap().period = period;
-    }
-    if let Some(category) = category {
-        context.failure.as_mut().unwrap().category = category;
-    }
-    if let Some(evidence) = evidence {
-        context.evidence = evidence;
-    }
-    context
-}
-
-fn from_json<T: serde::de::DeserializeOwned>(json: Object) -> T {
-    let shown = serde_json::to_string(&json).unwrap();
-    serde_json::from_value(Value::Object(json)).unwrap_or_else(|error| panic!("{shown}: {error}"))
-}
-
-/// Takes the value at `path` out of `json`.
-fn take(json: &mut Object, path: &[&str]) -> Option<Value> {
-    match path {
-        [] => None,
-        [key] => json.remove(*key),
-        [key, rest @ ..] => take(json.get_mut(*key)?.as_object_mut()?, rest),
-    }
-}
-
-/// Takes the value at `path` out of `json` if it is a number.
-fn take_number(json: &mut Object, path: &[&str]) -> Option<i32> {
-    let value = take(json, path)?;
-    let Some(number) = value.as_i64() else {
-        put_back(json, path, value);
-        return None;
-    };
-    Some(i32::try_from(number).unwrap())
-}
-
-fn put_back(json: &mut Object, path: &[&str], value: Value) {
-    match path {
-        [] => {}
-        [key] => drop(json.insert((*key).to_owned(), value)),
-        [key, rest @ ..] => put_back(json[*key].as_object_mut().unwrap(), rest, value),
-    }
-}
-
-/// A duration as proto-JSON writes it, or as an object of its two numbers.
-fn duration(json: Value) -> pbjson_types::Duration {
-    let Value::Object(parts) = &json else { return serde_json::from_value(json).unwrap() };
-    let part = |key: &str| match parts.get(key) {
-        None => 0,
-        Some(Value::String(text)) => text.parse::<i64>().unwrap(),
-        Some(number) => number.as_i64().unwrap(),
-    };
-    assert!(parts.keys().all(|key| key == "seconds" || key == "nanos"), "unknown key in {json}");
-    pbjson_types::Duration {
-        seconds: part("seconds"),
-        nanos: i32::try_from(part("nanos")).unwrap(),
-    }
+/// How far an `advance` goes.
+pub(crate) fn span(text: &str) -> Duration {
+    message::duration(text.into()).try_into().expect("`advance` goes forward")
 }

@@ -20,12 +20,28 @@ use retryd::wire::pb::retry_service_client::RetryServiceClient;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::format::Vectors;
+use crate::format::{Policy, Vectors};
 
-/// Answers questions and takes reports.
+/// Whom every call is made to.
 pub(crate) enum Subject {
-    InProcess(Box<Retryd<Memory>>),
+    InProcess { retryd: Box<Retryd<Memory>>, decider: Arc<Decider<Memory>> },
     Remote(Channel),
+}
+
+macro_rules! rpc {
+    ($name:ident($request:ident) -> $response:ident by $client:ident) => {
+        pub(crate) async fn $name(
+            &self,
+            request: pb::$request,
+        ) -> Result<pb::$response, tonic::Status> {
+            match self {
+                Subject::InProcess { retryd, .. } => Ok(retryd.$name(&request)?),
+                Subject::Remote(channel) => {
+                    Ok($client::new(channel.clone()).$name(request).await?.into_inner())
+                }
+            }
+        }
+    };
 }
 
 impl Subject {
@@ -33,45 +49,30 @@ impl Subject {
     pub(crate) fn in_process(policies: Policies, clock: Clock, dice: Dice) -> Subject {
         let store = Memory::new(policies.budgets());
         let metrics = Arc::<Metrics>::default();
-        let decider = Decider::new(policies, store, clock, dice, Arc::clone(&metrics));
-        let retryd = Retryd::new(Arc::new(decider), metrics, CancellationToken::new());
-        Subject::InProcess(Box::new(retryd))
+        let decider = Arc::new(Decider::new(policies, store, clock, dice, Arc::clone(&metrics)));
+        let retryd = Retryd::new(Arc::clone(&decider), metrics, CancellationToken::new());
+        Subject::InProcess { retryd: Box::new(retryd), decider }
     }
 
-    pub(crate) async fn decide(
-        &self,
-        context: pb::RetryContext,
-    ) -> Result<pb::Decision, tonic::Status> {
+    rpc!(decide(RetryContext) -> Decision by RetryServiceClient);
+    rpc!(report_usage(ReportUsageRequest) -> ReportUsageResponse by BudgetServiceClient);
+    rpc!(acquire_retries(AcquireRetriesRequest) -> AcquireRetriesResponse by BudgetServiceClient);
+    rpc!(release_retries(ReleaseRetriesRequest) -> ReleaseRetriesResponse by BudgetServiceClient);
+    rpc!(get_budget(GetBudgetRequest) -> GetBudgetResponse by BudgetServiceClient);
+    rpc!(list_budgets(ListBudgetsRequest) -> ListBudgetsResponse by BudgetServiceClient);
+
+    pub(crate) fn reload(&self, policies: Policies) {
         match self {
-            Subject::InProcess(retryd) => Ok(retryd.decide(&context)?),
-            Subject::Remote(channel) => {
-                let mut retries = RetryServiceClient::new(channel.clone());
-                Ok(retries.decide(context).await?.into_inner())
-            }
+            Subject::InProcess { decider, .. } => decider.reload(policies),
+            Subject::Remote(_) => panic!("only a run in process reloads"),
         }
-    }
-
-    /// Sends a report of one entry, and returns what became of it.
-    pub(crate) async fn report(
-        &self,
-        report: pb::ReportUsageRequest,
-    ) -> Result<pb::UsageResult, tonic::Status> {
-        let mut response = match self {
-            Subject::InProcess(retryd) => retryd.report_usage(&report)?,
-            Subject::Remote(channel) => {
-                let mut budgets = BudgetServiceClient::new(channel.clone());
-                budgets.report_usage(report).await?.into_inner()
-            }
-        };
-        assert_eq!(response.results.len(), 1, "one entry, one result");
-        Ok(response.results.remove(0))
     }
 }
 
-/// The policy file of `vectors`, loaded.
-pub(crate) fn policies(vectors: &Vectors) -> Policies {
-    let loaded = Policies::parse(&vectors.name, vectors.policy().as_bytes());
-    loaded.unwrap_or_else(|error| panic!("{}: {error}", vectors.name))
+/// A policy file of the vectors named `name`, loaded.
+pub(crate) fn policies(name: &str, policy: &Policy) -> Policies {
+    let loaded = Policies::parse(name, policy.text().as_bytes());
+    loaded.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// The built binary, serving one file's policy. It ends with the value.
@@ -83,7 +84,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) async fn start(vectors: &Vectors) -> Server {
         let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.yaml", vectors.name));
-        fs::write(&policy, vectors.policy()).unwrap();
+        fs::write(&policy, vectors.policy().text()).unwrap();
         let (listen, admin) = (free_address(), free_address());
         let mut child = Command::new(env!("CARGO_BIN_EXE_retryd"))
             .args(["serve", "--listen", &listen, "--admin-listen", &admin, "--policy"])
