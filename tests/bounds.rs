@@ -95,7 +95,9 @@ fn a_balance_that_nobody_uses_for_ten_minutes_is_dropped() {
         while bench.pay(0, "a", 0) {}
         bench.crowd(0, IDLE_MS - 1);
         assert_eq!(bench.available(0, "a", IDLE_MS - 1), drained, "it is still there");
+        assert_eq!(bench.occupancy().evicted, 0);
         bench.crowd(0, IDLE_MS);
+        assert_eq!(bench.occupancy().evicted, 1);
         // It heals by successes alone, so it comes back full, as after a restart.
         assert_ne!(bench.available(0, "a", IDLE_MS), drained, "it is gone");
     }
@@ -140,9 +142,9 @@ fn a_balance_that_somebody_holds_is_not_dropped() {
     let held = bench.memory.open(&ask, None);
     bench.crowd(0, IDLE_MS);
     drop(held);
-    assert_eq!(bench.available(0, "a", IDLE_MS), 0);
+    assert_eq!(bench.occupancy().evicted, 0);
     bench.crowd(0, IDLE_MS + 1_000);
-    assert_eq!(bench.available(0, "a", IDLE_MS), 1);
+    assert_eq!(bench.occupancy().evicted, 1);
 }
 
 /// Entries and not time: the machines are shared.

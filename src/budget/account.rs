@@ -1,9 +1,9 @@
 //! The balances of one attempt, held together from looking to charging.
 use arrayvec::ArrayVec;
 
-use super::grant::{Grant, Paid};
+use super::grant::Grant;
 use super::memory::Memory;
-use super::payer::{Holding, Payer};
+use super::payer::Payer;
 use super::shelf::Found;
 use super::store::{Account, Ask, Payment, Receipt};
 use super::{PAYERS_MAX, State};
@@ -24,17 +24,10 @@ impl<'s, 'a> Held<'s, 'a> {
         for id in ask.holder.payers.ids() {
             let shelf = memory.shelf(*id);
             let has_paid = paid.is_some_and(|paid| paid.is_paid_by(shelf.id, ask.holder.twins));
-            held.payers.push(Payer::new(shelf, has_paid, ask.now_ms));
+            held.payers.push(Payer::new(shelf, has_paid));
         }
         held.lock(|payer| payer.limits.is_fed(ask.usage, ask.counts));
-        for payer in &mut held.payers {
-            let limits = payer.limits;
-            let kept = payer.holding.get_mut();
-            kept.balance = kept.balance.deposit(&limits, ask.usage, ask.now_ms);
-            if ask.counts {
-                kept.balance = kept.balance.count_failure();
-            }
-        }
+        held.payers.iter_mut().for_each(|payer| payer.feed(&ask));
         held
     }
 
@@ -64,9 +57,23 @@ impl<'s, 'a> Held<'s, 'a> {
     }
 
     /// Locks every balance there is, and creates those that are about to be written. The others
-    /// are held as fresh copies: looking never creates a balance, and a dry run creates none.
+    /// read as fresh ones: looking never creates a balance, and a dry run creates none.
     /// A thread that waits for a table must hold no balance, so none is locked yet.
     fn lock(&mut self, is_written: impl Fn(&Payer<'s>) -> bool) {
+        self.lock_once(&is_written);
+        // Meanwhile another caller may have made one, and charged the others together with it:
+        // then what is held is not of one instant.
+        while self.payers.iter().any(|payer| payer.was_missed(&self.ask)) {
+            self.payers.iter_mut().for_each(Payer::let_go);
+            self.lock_once(&is_written);
+        }
+        if self.ask.dry_run {
+            // Only now, so that all copies are of one instant.
+            self.payers.iter_mut().for_each(|payer| payer.copy(&self.ask));
+        }
+    }
+
+    fn lock_once(&mut self, is_written: impl Fn(&Payer<'s>) -> bool) {
         let Held { memory, ask, payers } = self;
         let mut found = ArrayVec::<Option<Found>, PAYERS_MAX>::new();
         for payer in payers.iter() {
@@ -80,56 +87,39 @@ impl<'s, 'a> Held<'s, 'a> {
                 payer.hold(found, ask);
             }
         }
-        if ask.dry_run {
-            // Only now, so that all copies are of one instant.
-            for payer in payers {
-                payer.holding = Holding::Copied(*payer.holding.get());
-            }
-        }
     }
 
     /// Creates the balances that a charge would write and that are not there yet. That needs the
     /// tables, so the locks are let go, and looking starts again.
     fn create_missing(&mut self) {
-        let (purpose, now_ms) = (self.ask.purpose, self.ask.now_ms);
-        let is_missing = |payer: &Payer<'_>| payer.is_due(purpose) && payer.holding.is_copied();
-        if !self.ask.dry_run && self.payers.iter().any(is_missing) {
-            self.payers.iter_mut().for_each(|payer| payer.let_go(now_ms));
+        let purpose = self.ask.purpose;
+        if self.payers.iter().any(|payer| payer.is_due(purpose) && payer.is_absent()) {
+            self.payers.iter_mut().for_each(Payer::let_go);
             self.lock(|payer| payer.is_due(purpose));
         }
     }
 
     /// Every budget that has not paid yet pays for `retries`, or none does.
     fn pay(&mut self, retries: u32, grant: Option<&mut Grant>) -> Result<(), Coverage<'s>> {
-        let ask = self.ask;
-        let mut bills = ArrayVec::<_, PAYERS_MAX>::new();
-        for payer in &self.payers {
-            let is_due = payer.is_due(ask.purpose);
-            let bill = is_due.then(|| payer.withdraw(&ask, retries).ok_or(payer)).transpose();
-            bills.push(bill.map_err(|refusing| self.exhausted(refusing))?);
+        let Held { ask, payers, .. } = self;
+        let mut due = payers.iter().filter(|payer| payer.is_due(ask.purpose));
+        if let Some(refusing) = due.find(|payer| !payer.covers(ask, retries)) {
+            return Err(refusing.exhausted(ask));
         }
-        let mut paid = ArrayVec::<Paid, PAYERS_MAX>::new();
-        for (payer, bill) in self.payers.iter_mut().zip(bills) {
-            if let Some((balance, debit)) = bill {
-                payer.holding.get_mut().balance = balance;
-                paid.push(payer.paid(&ask, debit));
-            }
-        }
-        if let (Some(grant), false) = (grant, ask.dry_run) {
-            grant.note(retries, paid);
+        let due = payers.iter_mut().filter(|payer| payer.is_due(ask.purpose));
+        let paid = due.filter_map(|payer| payer.pay(ask, retries));
+        match grant {
+            Some(grant) if !ask.dry_run => grant.note(retries, paid),
+            _ => paid.for_each(drop),
         }
         Ok(())
-    }
-
-    fn exhausted(&self, refusing: &Payer<'s>) -> Coverage<'s> {
-        Coverage::Exhausted(refusing.state(&self.ask).into())
     }
 }
 
 impl<'s> Account<'s> for Held<'s, '_> {
     fn coverage(&self) -> Coverage<'s> {
         if let Some(refusing) = self.payers.iter().find(|payer| !payer.grants(&self.ask)) {
-            return self.exhausted(refusing);
+            return refusing.exhausted(&self.ask);
         }
         match self.scarcest() {
             None => Coverage::Unbudgeted,

@@ -7,6 +7,7 @@ use super::kept::Kept;
 use super::shelf::{Found, Shelf};
 use super::store::Ask;
 use super::{Limits, State};
+use crate::engine::Coverage;
 
 /// One budget of the policy, and what it holds for this attempt's key.
 pub(super) struct Payer<'s> {
@@ -15,18 +16,23 @@ pub(super) struct Payer<'s> {
     /// The same attempt was paid for before.
     pub(super) has_paid: bool,
     is_overflow: bool,
-    pub(super) holding: Holding,
+    holding: Holding,
+}
+
+/// What a decision reads, and perhaps writes. Small: there is room for eight on the stack.
+enum Holding {
+    /// There is none: it reads as a fresh one.
+    Absent,
+    /// A balance that others wait for.
+    Locked(ArcMutexGuard<RawMutex, Kept>),
+    /// A copy that nobody else sees.
+    Copied(Box<Balance>),
 }
 
 impl<'s> Payer<'s> {
-    pub(super) fn new(shelf: &'s Shelf, has_paid: bool, now_ms: u64) -> Payer<'s> {
-        let terms = shelf.terms();
-        let holding = Holding::Copied(Kept::fresh(&terms, now_ms));
-        Payer { shelf, limits: terms.limits, has_paid, is_overflow: false, holding }
-    }
-
-    pub(super) fn let_go(&mut self, now_ms: u64) {
-        *self = Payer::new(self.shelf, self.has_paid, now_ms);
+    pub(super) fn new(shelf: &'s Shelf, has_paid: bool) -> Payer<'s> {
+        let limits = shelf.terms().limits;
+        Payer { shelf, limits, has_paid, is_overflow: false, holding: Holding::Absent }
     }
 
     pub(super) fn hold(&mut self, found: &Found, ask: &Ask<'_>) {
@@ -45,52 +51,88 @@ impl<'s> Payer<'s> {
         self.holding = Holding::Locked(kept);
     }
 
+    pub(super) fn let_go(&mut self) {
+        self.holding = Holding::Absent;
+    }
+
+    /// Goes on with a copy of what it holds.
+    pub(super) fn copy(&mut self, ask: &Ask<'_>) {
+        self.holding = Holding::Copied(Box::new(self.balance(ask)));
+    }
+
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self.holding, Holding::Absent)
+    }
+
+    /// Whether there is a balance now where there was none, or may be.
+    pub(super) fn was_missed(&self, ask: &Ask<'_>) -> bool {
+        self.is_absent() && self.shelf.may_have(&ask.holder)
+    }
+
+    /// Earns for what is reported, and counts the failure if it counts.
+    pub(super) fn feed(&mut self, ask: &Ask<'_>) {
+        let Payer { limits, holding, .. } = self;
+        if let Some(balance) = holding.get_mut() {
+            *balance = balance.deposit(limits, ask.usage, ask.now_ms);
+            if ask.counts {
+                *balance = balance.count_failure();
+            }
+        }
+    }
+
     /// Whether a grant is charged to it.
     pub(super) fn is_due(&self, purpose: Purpose) -> bool {
         !self.has_paid && self.limits.charges(purpose)
     }
 
     pub(super) fn grants(&self, ask: &Ask<'_>) -> bool {
-        self.has_paid || self.holding.get().balance.grants(&self.limits, ask.purpose, ask.now_ms)
+        self.has_paid || self.balance(ask).grants(&self.limits, ask.purpose, ask.now_ms)
     }
 
-    pub(super) fn withdraw(&self, ask: &Ask<'_>, retries: u32) -> Option<(Balance, Debit)> {
-        self.holding.get().balance.withdraw(&self.limits, ask.purpose, retries, ask.now_ms)
-    }
-
-    pub(super) fn paid(&self, ask: &Ask<'_>, debit: Debit) -> Paid {
-        let (twin, overflow) = (ask.holder.twins, self.is_overflow);
-        Paid { by: PaidBy { shelf: self.shelf.id, twin, overflow }, debit }
-    }
-
-    pub(super) fn state(&self, ask: &Ask<'_>) -> State<'s> {
-        let available = self.holding.get().balance.available(&self.limits, ask.now_ms);
-        State { budget: &self.shelf.name, available, capacity: self.limits.capacity() }
-    }
-}
-
-/// A balance that others wait for, or a copy that nobody else sees.
-pub(super) enum Holding {
-    Locked(ArcMutexGuard<RawMutex, Kept>),
-    Copied(Kept),
-}
-
-impl Holding {
-    pub(super) fn is_copied(&self) -> bool {
-        matches!(self, Holding::Copied(_))
-    }
-
-    pub(super) fn get(&self) -> &Kept {
-        match self {
-            Holding::Locked(kept) => kept,
-            Holding::Copied(kept) => kept,
+    /// Whether it can be charged for `retries`.
+    pub(super) fn covers(&self, ask: &Ask<'_>, retries: u32) -> bool {
+        match retries {
+            1 if matches!(ask.purpose, Purpose::Attempt(_)) => self.grants(ask),
+            _ => self.withdrawn(ask, retries).is_some(),
         }
     }
 
-    pub(super) fn get_mut(&mut self) -> &mut Kept {
+    /// Pays for `retries`.
+    pub(super) fn pay(&mut self, ask: &Ask<'_>, retries: u32) -> Option<Paid> {
+        let (left, debit) = self.withdrawn(ask, retries)?;
+        *self.holding.get_mut()? = left;
+        let (twin, overflow) = (ask.holder.twins, self.is_overflow);
+        Some(Paid { by: PaidBy { shelf: self.shelf.id, twin, overflow }, debit })
+    }
+
+    pub(super) fn state(&self, ask: &Ask<'_>) -> State<'s> {
+        let available = self.balance(ask).available(&self.limits, ask.now_ms);
+        State { budget: &self.shelf.name, available, capacity: self.limits.capacity() }
+    }
+
+    pub(super) fn exhausted(&self, ask: &Ask<'_>) -> Coverage<'s> {
+        Coverage::Exhausted(self.state(ask).into())
+    }
+
+    fn withdrawn(&self, ask: &Ask<'_>, retries: u32) -> Option<(Balance, Debit)> {
+        self.balance(ask).withdraw(&self.limits, ask.purpose, retries, ask.now_ms)
+    }
+
+    fn balance(&self, ask: &Ask<'_>) -> Balance {
+        match &self.holding {
+            Holding::Absent => Balance::fresh(&self.limits, ask.now_ms),
+            Holding::Locked(kept) => kept.balance,
+            Holding::Copied(balance) => **balance,
+        }
+    }
+}
+
+impl Holding {
+    fn get_mut(&mut self) -> Option<&mut Balance> {
         match self {
-            Holding::Locked(kept) => kept,
-            Holding::Copied(kept) => kept,
+            Holding::Absent => None,
+            Holding::Locked(kept) => Some(&mut kept.balance),
+            Holding::Copied(balance) => Some(balance),
         }
     }
 }

@@ -75,6 +75,11 @@ impl Shelf {
         Some(Found { cell, is_overflow: false })
     }
 
+    /// Whether a holder has a balance of its own; also yes if that cannot be told without waiting.
+    pub(super) fn may_have(&self, holder: &Holder<'_>) -> bool {
+        self.with_key(holder, |key| self.table(holder.twins).may_have(key))
+    }
+
     /// The balance of a holder, made fresh if there is none and there is room.
     pub(super) fn find_or_create(&self, holder: &Holder<'_>, now_ms: u64) -> Found {
         let created = self.with_key(holder, |key| {

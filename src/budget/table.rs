@@ -46,6 +46,13 @@ impl Table {
         shard.cells.find(hash, |(held, _)| **held == *key).map(|(_, cell)| Arc::clone(cell))
     }
 
+    /// Whether a key has a balance; also yes if that cannot be told without waiting.
+    pub(super) fn may_have(&self, key: &[u8]) -> bool {
+        let hash = self.hasher.hash_one(key);
+        let has = |shard: &Shard| shard.cells.find(hash, |(held, _)| **held == *key).is_some();
+        self.shard(hash).try_read().is_none_or(|shard| has(&shard))
+    }
+
     /// The balance of a key, made by `fresh` if there is none. `None` if there is no room.
     /// Drops what `is_idle`, of the few entries that it looks at.
     pub(super) fn find_or_insert(
