@@ -92,7 +92,7 @@ impl Bench {
 fn a_balance_that_nobody_uses_for_ten_minutes_is_dropped() {
     for (limits, drained) in [(bucket(), 0), (throttle(), 0)] {
         let bench = Bench::new(&[budget("b", limits)], 100_000);
-        while bench.pay(0, "a", 0) {}
+        assert!((0..1_000).any(|_| !bench.pay(0, "a", 0)));
         bench.crowd(0, IDLE_MS - 1);
         assert_eq!(bench.available(0, "a", IDLE_MS - 1), drained, "it is still there");
         assert_eq!(bench.occupancy().evicted, 0);

@@ -138,3 +138,18 @@ impl Costs {
         self.transient.max(self.throttling).max(self.timeout)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cheapest_and_the_dearest_are_the_same_in_any_order() {
+        for [transient, throttling, timeout] in
+            [[2, 5, 9], [2, 9, 5], [5, 2, 9], [5, 9, 2], [9, 2, 5], [9, 5, 2]]
+        {
+            let costs = Costs { transient, throttling, timeout };
+            assert_eq!((costs.smallest(), costs.largest()), (2, 9), "{costs:?}");
+        }
+    }
+}

@@ -216,3 +216,24 @@ fn in_proportion(level: u64, old_size: u64, new_size: u64) -> u64 {
     let level = u128::from(level) * u128::from(new_size) / u128::from(old_size.max(1));
     u64::try_from(level).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(scope: Scope) -> Budget {
+        let limits = throttle::Limits { tokens_max: 10, token_ratio_thousandths: 1 };
+        let limits = Limits::Throttle(limits);
+        Budget { name: "b".into(), scope, limits, on_store_loss: OnStoreLoss::Deny }
+    }
+
+    #[test]
+    fn balances_that_many_share_are_locked_last() {
+        let budgets = [Scope::Global, Scope::Tenant, Scope::Operation].map(budget);
+        for places in [[0, 1, 2], [2, 0, 1]] {
+            let payers = Payers::new(&places.map(BudgetId), &budgets).unwrap();
+            let order = payers.lock_order().iter().map(|place| places[*place]);
+            assert_eq!(order.collect::<Vec<_>>(), [1, 0, 2]);
+        }
+    }
+}

@@ -92,3 +92,18 @@ impl Room {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_taken_than_there_is() {
+        let room = Room::new(2);
+        assert_eq!([(); 3].map(|()| room.take()), [true, true, false]);
+        assert_eq!((room.is_full(), room.occupancy().balances), (true, 2));
+        room.give_back(1);
+        assert_eq!((room.is_full(), room.take(), room.take()), (false, true, false));
+        assert!(!Room::new(0).take());
+    }
+}

@@ -144,3 +144,33 @@ impl Drop for Shelf {
         self.room.give_back(self.real.len() + self.twins.len());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::{OnStoreLoss, bucket, throttle};
+
+    /// The log tells of the one, and the store goes by the other.
+    #[test]
+    fn a_shelf_is_kept_for_what_its_budget_continues_as() {
+        let throttle = |tokens_max| {
+            Limits::Throttle(throttle::Limits { tokens_max, token_ratio_thousandths: 1 })
+        };
+        let costs = bucket::Costs::AWS_2026;
+        let bucket = Limits::TokenBucket(bucket::Limits { capacity: 500, costs });
+        let (scope, on_store_loss) = (Scope::Tenant, OnStoreLoss::LocalShare);
+        let one = Budget { name: "b".into(), scope, limits: throttle(10), on_store_loss };
+        let shelf = Shelf::new(&one, Arc::new(Room::new(1)));
+        for (later, continues) in [
+            (one.clone(), true),
+            (Budget { limits: throttle(20), ..one.clone() }, true),
+            (Budget { on_store_loss: OnStoreLoss::Deny, ..one.clone() }, true),
+            (Budget { limits: bucket, ..one.clone() }, false),
+            (Budget { name: "c".into(), ..one.clone() }, false),
+            (Budget { scope: Scope::Global, ..one.clone() }, false),
+        ] {
+            assert_eq!(one.continues_as(&later), continues, "{later:?}");
+            assert_eq!(shelf.is_for(&later), continues, "{later:?}");
+        }
+    }
+}

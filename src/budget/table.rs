@@ -140,3 +140,26 @@ impl Shard {
         search
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Limits, kept::Terms, throttle};
+    use super::*;
+
+    #[test]
+    fn keys_are_spread_over_all_shards() {
+        let limits = throttle::Limits { tokens_max: 10, token_ratio_thousandths: 1 };
+        let fresh = || Kept::fresh(&Terms::new(Limits::Throttle(limits)), 0);
+        let (table, room) = (Table::new(), Room::new(usize::MAX));
+        for key in 0..6_400_u32 {
+            table.find_or_insert(&key.to_be_bytes(), &room, fresh, |_| false).unwrap();
+        }
+        // 100 each, give or take.
+        let shards = table.shards.iter().map(|shard| shard.read().cells.len());
+        assert!(
+            shards.clone().all(|keys| (30..300).contains(&keys)),
+            "{:?}",
+            shards.collect::<Vec<_>>()
+        );
+    }
+}

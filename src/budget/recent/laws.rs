@@ -23,6 +23,11 @@ fn insert<V>(shard: &mut Shard<V>, bytes: &[u8], value: V, now_ms: u64) {
     shard.insert(key(bytes), value, now_ms, || false);
 }
 
+fn insert_evenly(shard: &mut Shard<()>, number: u64, now_ms: u64) {
+    let hash = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    shard.insert(Key { hash, bytes: &number.to_be_bytes() }, (), now_ms, || false);
+}
+
 /// The slow way: everything that was ever inserted, in order.
 #[derive(Default)]
 struct Reference {
@@ -153,21 +158,27 @@ fn an_insert_clears_away_more_than_it_adds() {
     assert_eq!(room.entries(), 15);
 }
 
-/// A table is largest for its entries right after it has grown, and after many came and went.
+/// A queue is largest for its entries right after it has grown; and a table after many came and
+/// went, each leaving a place that cannot be used before the table is made anew.
 #[test]
 fn an_entry_takes_no_more_memory_than_it_is_counted_for() {
-    for entries_max in [100, 1_025, 1_793, 1_800, 3_600, 4_097] {
-        let (mut shard, room) = shard(entries_max, usize::MAX);
-        let allocated = measure(|| {
-            for number in 0..4 * 5_000_u64 {
-                let bytes = number.to_be_bytes();
-                let hash = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                shard.insert(Key { hash, bytes: &bytes }, [0_u64; 4], 0, || false);
-            }
-        });
-        let allocated = usize::try_from(allocated.bytes_current).unwrap();
-        assert!(allocated <= room.bytes(), "{entries_max}: {allocated} of {}", room.bytes());
-        assert!(room.bytes() < 3 * allocated, "{entries_max}: {allocated} of {}", room.bytes());
+    let evenly = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    // In blocks without a gap, each of them in a random order.
+    let densely =
+        |number: u64| (number << 57) | (number & !1023) | (number.wrapping_mul(617) & 1023);
+    for entries_max in [100, 897, 1_025, 1_793, 1_800, 3_600, 4_097] {
+        for hash in [evenly, densely] {
+            let (mut shard, room) = shard(entries_max, usize::MAX);
+            let allocated = measure(|| {
+                for number in 0..4 * 5_000_u64 {
+                    let (hash, bytes) = (hash(number), [number.to_be_bytes(); 4].concat());
+                    shard.insert(Key { hash, bytes: &bytes }, [0_u64; 4], 0, || false);
+                }
+            });
+            let allocated = usize::try_from(allocated.bytes_current).unwrap();
+            assert!(allocated <= room.bytes(), "{entries_max}: {allocated} of {}", room.bytes());
+            assert!(room.bytes() < 3 * allocated, "{entries_max}: {allocated} of {}", room.bytes());
+        }
     }
 }
 
@@ -175,11 +186,7 @@ fn an_entry_takes_no_more_memory_than_it_is_counted_for() {
 fn memory_is_given_back_after_a_burst() {
     let (mut shard, _) = shard(100_000, usize::MAX);
     let mut insert = |numbers: std::ops::Range<u64>, now_ms| {
-        for number in numbers {
-            let bytes = number.to_be_bytes();
-            let hash = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            shard.insert(Key { hash, bytes: &bytes }, (), now_ms, || false);
-        }
+        numbers.for_each(|number| insert_evenly(&mut shard, number, now_ms));
     };
     let allocated = measure(|| {
         insert(0..20_000, 0);
@@ -188,4 +195,15 @@ fn memory_is_given_back_after_a_burst() {
     let most = i64::try_from(2 * 3_000 * Shard::<()>::cost(8)).unwrap();
     assert!(allocated.bytes_current < most, "{allocated:?}");
     assert!(u64::try_from(most).unwrap() < allocated.bytes_max, "{allocated:?}");
+}
+
+/// Each of them copies all that is left: half must be gone before the next.
+#[test]
+fn memory_is_given_back_in_few_steps() {
+    let (mut shard, _) = shard(100_000, usize::MAX);
+    (0..20_000_u64).for_each(|number| insert_evenly(&mut shard, number, 0));
+    let allocated = measure(|| while shard.forget_oldest() {});
+    // Two for each halving, of the queue and of the table.
+    assert!(allocated.count_total < 30, "{allocated:?}");
+    assert!(allocated.bytes_current < -20_000 * 40, "{allocated:?}");
 }
