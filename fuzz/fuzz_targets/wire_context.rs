@@ -17,9 +17,9 @@ use retryd::wire::pb;
 use retryd::wire::refusal::Refusal;
 use tokio_util::sync::CancellationToken;
 
-static POLICIES: LazyLock<Arc<Policies>> = LazyLock::new(|| {
+static POLICIES: LazyLock<Policies> = LazyLock::new(|| {
     let read = Policies::parse("policy.yaml", include_bytes!("../policy.yaml"));
-    Arc::new(read.unwrap_or_else(|rejected| panic!("{rejected}")))
+    read.unwrap_or_else(|rejected| panic!("{rejected}"))
 });
 
 /// 2026-01-01T00:00:00Z, as in most vectors.
@@ -113,7 +113,7 @@ fn retryd(draw: u32) -> Retryd<Memory> {
     let metrics = Arc::<Metrics>::default();
     let store = Memory::new(POLICIES.budgets());
     let (clock, dice) = (Clock::standing_at(NOW), Dice::loaded(draw));
-    let decider = Decider::new(Arc::clone(&POLICIES), store, clock, dice, Arc::clone(&metrics));
+    let decider = Decider::new(POLICIES.clone(), store, clock, dice, Arc::clone(&metrics));
     Retryd::new(Arc::new(decider), metrics, CancellationToken::new())
 }
 
