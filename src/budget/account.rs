@@ -38,6 +38,7 @@ impl<'s, 'a> Held<'s, 'a> {
             self.create_missing();
             // As things stand now: creating lets the locks go for a moment.
             let retries = self.covered(wanted);
+            // Every budget covers that many, so none refuses.
             self.pay(retries, Some(&mut grant)).ok();
         }
         grant
@@ -144,7 +145,7 @@ impl<'s> Account<'s> for Held<'s, '_> {
     }
 
     fn scarcest(&self) -> Option<State<'s>> {
-        self.states().min_by_key(|state| state.available)
+        State::scarcest(self.states())
     }
 
     fn is_degraded(&self) -> bool {

@@ -9,7 +9,9 @@ const IDLE_S: u32 = 600;
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) limits: Limits,
+    /// Counts the changes.
     edition: u32,
+    /// The sizes before the last change, and when that was, in milliseconds.
     before: Option<(Limits, u64)>,
 }
 
@@ -29,7 +31,9 @@ impl Terms {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     pub(super) balance: Balance,
+    /// Which terms it is counted in: see [`Terms`].
     edition: u32,
+    /// When it was last used, rounded up, so that it is never idle too early.
     used_s: u32,
 }
 
@@ -39,13 +43,12 @@ const _: () = assert!(size_of::<Kept>() <= 72);
 impl Kept {
     pub(super) fn fresh(terms: &Terms, now_ms: u64) -> Kept {
         let balance = Balance::fresh(&terms.limits, now_ms);
-        Kept { balance, edition: terms.edition, used_s: seconds(now_ms.saturating_add(999)) }
+        Kept { balance, edition: terms.edition, used_s: seconds_ceil(now_ms) }
     }
 
     /// Somebody asks or feeds it.
     pub(super) fn used(&mut self, now_ms: u64) {
-        // Rounded up, so that it is never idle too early.
-        self.used_s = self.used_s.max(seconds(now_ms.saturating_add(999)));
+        self.used_s = self.used_s.max(seconds_ceil(now_ms));
     }
 
     /// Counts it in the sizes of today.
@@ -75,6 +78,10 @@ impl Kept {
         kept.bring_to(terms);
         kept.balance.may_be_dropped(&terms.limits, now_ms)
     }
+}
+
+fn seconds_ceil(ms: u64) -> u32 {
+    seconds(ms.saturating_add(999))
 }
 
 fn seconds(ms: u64) -> u32 {

@@ -80,7 +80,7 @@ impl Store for Memory {
         usage: &'a Usage,
         now_ms: u64,
     ) -> Option<State<'a>> {
-        Held::open(self, Ask { usage, ..Ask::lease(holder, now_ms) }, None).scarcest()
+        Held::open(self, Ask { usage, ..Ask::ahead_of_failures(holder, now_ms) }, None).scarcest()
     }
 
     fn acquire<'a>(
@@ -89,7 +89,7 @@ impl Store for Memory {
         wanted: u32,
         now_ms: u64,
     ) -> (Grant, Option<State<'a>>) {
-        let mut held = Held::open(self, Ask::lease(holder, now_ms), None);
+        let mut held = Held::open(self, Ask::ahead_of_failures(holder, now_ms), None);
         let grant = held.acquire(wanted);
         (grant, held.scarcest())
     }
@@ -111,8 +111,8 @@ impl Store for Memory {
     }
 
     fn look<'a>(&'a self, holder: Holder<'a>, now_ms: u64) -> Vec<State<'a>> {
-        // Looking is a dry run that reports nothing.
-        let looking = Ask { dry_run: true, ..Ask::lease(holder, now_ms) };
+        // What a dry run shows before it charges.
+        let looking = Ask { dry_run: true, ..Ask::ahead_of_failures(holder, now_ms) };
         Held::open(self, looking, None).states().collect()
     }
 

@@ -134,7 +134,7 @@ impl Payers {
     }
 
     /// Places in [`ids`](Payers::ids), in the order in which every policy locks balances.
-    pub(crate) fn lock_order(&self) -> &[usize] {
+    pub(super) fn lock_order(&self) -> &[usize] {
         &self.lock_order
     }
 }
@@ -200,8 +200,8 @@ pub struct State<'a> {
 
 impl<'a> State<'a> {
     /// The one with the fewest retries available, of several the first.
-    pub fn scarcest(states: &[State<'a>]) -> Option<State<'a>> {
-        states.iter().copied().min_by_key(|state| state.available)
+    pub fn scarcest(states: impl IntoIterator<Item = State<'a>>) -> Option<State<'a>> {
+        states.into_iter().min_by_key(|state| state.available)
     }
 }
 

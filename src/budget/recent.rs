@@ -15,35 +15,37 @@ use parking_lot::{Mutex, MutexGuard};
 use room::Room;
 use shard::{Key, Shard};
 
+const SHARDS: usize = 16;
+
 /// Remembers keys for a while from their first ask, and forgets the oldest first.
 ///
-/// There are 16 shards, each behind a lock of its own, and the bounds hold for all of them
+/// There are [`SHARDS`], each behind a lock of its own, and the bounds hold for all of them
 /// together. Where there is no room, a shard forgets the oldest that it has, which is about the
 /// oldest of all: keys are spread evenly. A shard that has none takes the room of another that
 /// nobody is using just then; if there is no such either, the new key is not remembered.
-pub(crate) struct Recent<V> {
+pub(super) struct Recent<V> {
     hasher: RandomState,
     #[cfg(test)]
     room: Arc<Room>,
     last: Mutex<Shard<V>>,
-    others: [Mutex<Shard<V>>; 15],
+    others: [Mutex<Shard<V>>; SHARDS - 1],
 }
 
 /// How much is remembered at once, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(super) struct Bounds {
     /// Keys.
-    pub(crate) entries_max: usize,
+    pub(super) entries_max: usize,
     /// The most memory that they take, as [`Shard::cost`] estimates it.
-    pub(crate) bytes_max: usize,
+    pub(super) bytes_max: usize,
     /// What was first asked at `t` is remembered while `now < t + kept_ms`.
-    pub(crate) kept_ms: u64,
+    pub(super) kept_ms: u64,
 }
 
 impl<V> Recent<V> {
     /// Remembers nothing yet. The hash is keyed at random, so that nobody can choose keys that
     /// collide.
-    pub(crate) fn new(bounds: Bounds) -> Recent<V> {
+    pub(super) fn new(bounds: Bounds) -> Recent<V> {
         let room = Arc::new(Room::new(bounds.entries_max, bounds.bytes_max));
         let shard = || Mutex::new(Shard::new(Arc::clone(&room), bounds.kept_ms));
         Recent {
@@ -57,23 +59,23 @@ impl<V> Recent<V> {
 
     /// Locks what is remembered of `key`. Whoever holds it while deciding has the next ask of the
     /// same key wait for the answer. A thread must hold one at most.
-    pub(crate) fn hold<'a>(&'a self, key: &'a [u8]) -> Hold<'a, V> {
+    pub(super) fn hold<'a>(&'a self, key: &'a [u8]) -> Hold<'a, V> {
         let key = Key { hash: self.hasher.hash_one(key), bytes: key };
         // Of bits by which the tables of the shards do not tell keys apart.
         let [.., middle, _, _, _] = key.hash.to_be_bytes();
-        let shard = self.others.get(usize::from(middle % 16)).unwrap_or(&self.last).lock();
+        let shard = self.others.get(usize::from(middle) % SHARDS).unwrap_or(&self.last).lock();
         Hold { recent: self, key, shard }
     }
 
     /// Keys that are remembered, and those whose time is over but that still take room.
     #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.room.entries()
     }
 
     /// The memory that they take, at most: see [`Shard::cost`].
     #[cfg(test)]
-    pub(crate) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.room.bytes()
     }
 
@@ -86,7 +88,7 @@ impl<V> Recent<V> {
 }
 
 /// What is remembered of one key, locked until this is dropped.
-pub(crate) struct Hold<'a, V> {
+pub(super) struct Hold<'a, V> {
     recent: &'a Recent<V>,
     key: Key<'a>,
     shard: MutexGuard<'a, Shard<V>>,
@@ -94,7 +96,7 @@ pub(crate) struct Hold<'a, V> {
 
 impl<V> Hold<'_, V> {
     /// What is remembered of the key, if its time is not over.
-    pub(crate) fn get_mut(&mut self, now_ms: u64) -> Option<&mut V> {
+    pub(super) fn get_mut(&mut self, now_ms: u64) -> Option<&mut V> {
         self.shard.get_mut(self.key, now_ms)
     }
 
@@ -102,7 +104,7 @@ impl<V> Hold<'_, V> {
     ///
     /// For a key that is still remembered this replaces the value only: its time goes on from its
     /// first ask.
-    pub(crate) fn insert(&mut self, value: V, now_ms: u64) {
+    pub(super) fn insert(&mut self, value: V, now_ms: u64) {
         let Hold { recent, key, shard } = self;
         shard.insert(*key, value, now_ms, || recent.forget_elsewhere());
     }

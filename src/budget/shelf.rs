@@ -126,7 +126,7 @@ impl Shelf {
         });
     }
 
-    pub(super) fn fresh(&self, now_ms: u64) -> Kept {
+    fn fresh(&self, now_ms: u64) -> Kept {
         Kept::fresh(&self.terms(), now_ms)
     }
 

@@ -74,8 +74,8 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// Takes retries ahead.
-    pub(super) fn lease(holder: Holder<'a>, now_ms: u64) -> Ask<'a> {
+    /// About no attempt: nothing has failed, and nothing is reported.
+    pub(super) fn ahead_of_failures(holder: Holder<'a>, now_ms: u64) -> Ask<'a> {
         let (usage, purpose) = (&Usage::NOTHING, Purpose::Lease);
         Ask { holder, usage, counts: false, purpose, dry_run: false, now_ms }
     }

@@ -42,15 +42,13 @@ impl Table {
 
     pub(super) fn find(&self, key: &[u8]) -> Option<Cell> {
         let hash = self.hasher.hash_one(key);
-        let shard = self.shard(hash).read();
-        shard.cells.find(hash, |(held, _)| **held == *key).map(|(_, cell)| Arc::clone(cell))
+        self.shard(hash).read().get(hash, key).map(Arc::clone)
     }
 
     /// Whether a key has a balance; also yes if that cannot be told without waiting.
     pub(super) fn may_have(&self, key: &[u8]) -> bool {
         let hash = self.hasher.hash_one(key);
-        let has = |shard: &Shard| shard.cells.find(hash, |(held, _)| **held == *key).is_some();
-        self.shard(hash).try_read().is_none_or(|shard| has(&shard))
+        self.shard(hash).try_read().is_none_or(|shard| shard.get(hash, key).is_some())
     }
 
     /// The balance of a key, made by `fresh` if there is none. `None` if there is no room.
@@ -65,7 +63,7 @@ impl Table {
         let hash = self.hasher.hash_one(key);
         let mut shard = self.shard(hash).write();
         // Only after the lock: another caller may have been faster.
-        if let Some((_, cell)) = shard.cells.find(hash, |(held, _)| **held == *key) {
+        if let Some(cell) = shard.get(hash, key) {
             return Some(Arc::clone(cell));
         }
         room.searched(shard.drop_idle(is_idle));
@@ -120,6 +118,11 @@ impl Table {
 impl Shard {
     const EMPTY: Shard = Shard { cells: HashTable::new(), hand: 0 };
 
+    fn get(&self, hash: u64, key: &[u8]) -> Option<&Cell> {
+        self.cells.find(hash, |(held, _)| **held == *key).map(|(_, cell)| cell)
+    }
+
+    /// Looks at a few entries from the hand on, and drops those that are idle.
     fn drop_idle(&mut self, is_idle: impl Fn(&Kept) -> bool) -> Search {
         let mut search = Search::default();
         for _ in 0..PLACES_PASSED.min(self.cells.num_buckets()) {

@@ -68,7 +68,7 @@ impl<S: Store> Decider<S> {
         let revision = self.revision.load();
         let policy = revision.policies.find(tenant, operation);
         let (holder, now_ms) = (policy.holder(tenant, operation), self.now().monotonic_ms);
-        // Where nothing may be repeated, no budget is asked.
+        // Where nothing may be repeated, no budget pays for it.
         let wanted = if policy.rules.attempts_max <= 1 { 0 } else { wanted };
         let (grant, budget) = revision.store.acquire(holder, wanted, now_ms);
         let granted = grant.retries();
@@ -103,7 +103,7 @@ impl<S: Store> Decider<S> {
         let released = self.once.release(grant, now_ms, |grant| {
             revision.store.give_back(holder, grant, unused, now_ms)
         });
-        tell(released, State::scarcest(&revision.store.look(holder, now_ms)))
+        tell(released, State::scarcest(revision.store.look(holder, now_ms)))
     }
 
     /// The first `count` balances after a place in the list of all of them.

@@ -35,7 +35,9 @@ impl<S: Store> Retryd<S> {
                 if is_new {
                     self.decider.deposit(tenant, operation, &usage, write)
                 } else {
-                    self.decider.look(tenant, operation, |states| write(State::scarcest(states)))
+                    self.decider.look(tenant, operation, |states| {
+                        write(State::scarcest(states.iter().copied()))
+                    })
                 }
             }
             Err(refusal) => Some(Outcome::Refusal(refusal.into())),
