@@ -1,5 +1,5 @@
 //! The policy file, read again while the service runs: taken whole, or not at all.
-use std::{fmt, io, path::PathBuf, sync::Arc};
+use std::{fmt, fs, io, path::PathBuf, sync::Arc};
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -58,6 +58,10 @@ impl<S: Store> Reload<S> {
     }
 
     fn load(&self) -> Result<Policies, Refused> {
+        // Whoever opens a pipe may wait for ever.
+        if fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
+            return Err(Refused::NoFile);
+        }
         let policies = Policies::load(&self.path).map_err(Refused::Rejected)?;
         match policies.not_yet_enforced().as_slice() {
             [] => Ok(policies),
@@ -89,6 +93,7 @@ fn begun_anew<'l>(now: &Policies, later: &'l Policies) -> Vec<&'l str> {
 }
 
 enum Refused {
+    NoFile,
     Rejected(Rejected),
     NotEnforced(String),
 }
@@ -96,6 +101,7 @@ enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Refused::NoFile => f.write_str("the path is no file"),
             Refused::Rejected(rejected) => rejected.fmt(f),
             Refused::NotEnforced(missing) => {
                 write!(f, "this version does not enforce all of the file: {missing}")

@@ -6,9 +6,10 @@
     reason = "a test that cannot go on has failed"
 )]
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use retryd::admin::metrics::Metrics;
 use retryd::budget::Memory;
@@ -118,6 +119,41 @@ fn a_reload_in_the_middle_of_a_storm_never_grants_one_too_many() {
     let granted = granted.into_inner();
     assert!((500..=1_000).contains(&granted), "{granted}");
     assert_eq!(service.available("t"), 0);
+}
+
+/// Two revisions that name the same budgets in another order would wait for each other, if they
+/// locked in the order of the file.
+#[test]
+fn budgets_may_change_their_places_in_the_file_while_others_decide() {
+    let of = |names: [&str; 2]| {
+        let [first, second] = names;
+        let text = format!(
+            "{{version: 1, budgets: [{{name: {first}, scope: global}}, {{name: {second}, scope: \
+             global}}], policies: [{{name: p, budgets: [{first}, {second}]}}]}}"
+        );
+        Policies::parse("places.yaml", text.as_bytes()).unwrap()
+    };
+    let (finished, waited) = mpsc::channel();
+    thread::spawn(move || {
+        let revisions = [of(["a", "b"]), of(["b", "a"])];
+        let service = service(revisions[0].clone());
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        service.retryd.decide(&context("t")).unwrap();
+                    }
+                });
+            }
+            for turn in 0..5_000 {
+                service.decider.reload(revisions[(turn + 1) % 2].clone());
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        finished.send(()).unwrap();
+    });
+    assert_eq!(waited.recv_timeout(Duration::from_secs(60)), Ok(()));
 }
 
 #[test]

@@ -83,9 +83,12 @@ impl<'s, 'a> Held<'s, 'a> {
                 is_written.then(|| payer.shelf.find_or_create(&ask.holder, ask.now_ms))
             }));
         }
-        for place in ask.holder.payers.lock_order() {
-            if let (Some(payer), Some(Some(found))) = (payers.get_mut(*place), found.get(*place)) {
-                payer.hold(found, ask);
+        // One order for every policy of every revision, so that two never wait for each other.
+        let mut in_order: ArrayVec<_, PAYERS_MAX> = payers.iter_mut().zip(found).collect();
+        in_order.sort_unstable_by_key(|(payer, _)| payer.shelf.lock_rank());
+        for (payer, found) in in_order {
+            if let Some(found) = found {
+                payer.hold(&found, ask);
             }
         }
     }

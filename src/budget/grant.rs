@@ -26,7 +26,7 @@ pub(super) struct PaidBy {
 }
 
 /// A budget of one store, the same over every reload that keeps it. Never given twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ShelfId(pub(super) u32);
 
 impl Grant {

@@ -109,7 +109,6 @@ pub struct BudgetId(pub usize);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Payers {
     ids: ArrayVec<BudgetId, PAYERS_MAX>,
-    lock_order: ArrayVec<usize, PAYERS_MAX>,
 }
 
 impl Payers {
@@ -118,24 +117,12 @@ impl Payers {
     /// Returns `None` if there are more than [`PAYERS_MAX`], or one of them is not in `budgets`.
     pub fn new(ids: &[BudgetId], budgets: &[Budget]) -> Option<Payers> {
         let ids: ArrayVec<BudgetId, PAYERS_MAX> = ids.try_into().ok()?;
-        let mut ranked: ArrayVec<_, PAYERS_MAX> = ArrayVec::new();
-        for (place, id) in ids.iter().enumerate() {
-            ranked.push((budgets.get(id.0)?.scope.has_few_keys(), *id, place));
-        }
-        // One order for every policy, so that two decisions never wait for each other.
-        ranked.sort_unstable();
-        let lock_order = ranked.into_iter().map(|(_, _, place)| place).collect();
-        Some(Payers { ids, lock_order })
+        ids.iter().all(|id| id.0 < budgets.len()).then_some(Payers { ids })
     }
 
     /// The budgets, in the policy's order.
     pub fn ids(&self) -> &[BudgetId] {
         &self.ids
-    }
-
-    /// Places in [`ids`](Payers::ids), in the order in which every policy locks balances.
-    pub(super) fn lock_order(&self) -> &[usize] {
-        &self.lock_order
     }
 }
 
@@ -215,25 +202,4 @@ impl<'a> From<State<'a>> for Purse<'a> {
 fn in_proportion(level: u64, old_size: u64, new_size: u64) -> u64 {
     let level = u128::from(level) * u128::from(new_size) / u128::from(old_size.max(1));
     u64::try_from(level).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn budget(scope: Scope) -> Budget {
-        let limits = throttle::Limits { tokens_max: 10, token_ratio_thousandths: 1 };
-        let limits = Limits::Throttle(limits);
-        Budget { name: "b".into(), scope, limits, on_store_loss: OnStoreLoss::Deny }
-    }
-
-    #[test]
-    fn balances_that_many_share_are_locked_last() {
-        let budgets = [Scope::Global, Scope::Tenant, Scope::Operation].map(budget);
-        for places in [[0, 1, 2], [2, 0, 1]] {
-            let payers = Payers::new(&places.map(BudgetId), &budgets).unwrap();
-            let order = payers.lock_order().iter().map(|place| places[*place]);
-            assert_eq!(order.collect::<Vec<_>>(), [1, 0, 2]);
-        }
-    }
 }

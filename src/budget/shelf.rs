@@ -47,6 +47,12 @@ impl Shelf {
         self.terms.load()
     }
 
+    /// Where its balances stand in the order of locking: those that many share last, so that they
+    /// are held shortest. A reload changes nothing in it, whatever place the budget has in the file.
+    pub(super) fn lock_rank(&self) -> (bool, ShelfId) {
+        (self.scope.has_few_keys(), self.id)
+    }
+
     /// Whether `budget` is this one, perhaps with other sizes.
     pub(super) fn is_for(&self, budget: &Budget) -> bool {
         let same_model = self.terms().limits.is_same_model(&budget.limits);
@@ -172,5 +178,20 @@ mod tests {
             assert_eq!(one.continues_as(&later), continues, "{later:?}");
             assert_eq!(shelf.is_for(&later), continues, "{later:?}");
         }
+    }
+
+    #[test]
+    fn balances_that_many_share_are_locked_last() {
+        let room = Arc::new(Room::new(10));
+        let shelf = |scope| {
+            let limits = throttle::Limits { tokens_max: 10, token_ratio_thousandths: 1 };
+            let limits = Limits::Throttle(limits);
+            let on_store_loss = OnStoreLoss::Deny;
+            Shelf::new(&Budget { name: "b".into(), scope, limits, on_store_loss }, room.clone())
+        };
+        let [global, tenant, route, pair] =
+            [Scope::Global, Scope::Tenant, Scope::Operation, Scope::TenantOperation].map(shelf);
+        let in_order = [&tenant, &pair, &global, &route];
+        assert!(in_order.is_sorted_by_key(|shelf| shelf.lock_rank()));
     }
 }

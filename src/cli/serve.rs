@@ -80,7 +80,10 @@ impl Serve {
             tracing::warn!(%error, "the limit of open files stays as it is");
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(self.serve(policies))
+        let ended = runtime.block_on(self.serve(policies));
+        // A policy file on a lost disk may be read for ever: nobody waits for that.
+        runtime.shutdown_background();
+        ended
     }
 
     /// Whoever can reach the port may spend every tenant's budget.

@@ -19,7 +19,7 @@ fn a_policy_names_eight_budgets_of_its_file_at_most() {
 fn of_several_states_the_first_of_the_scarcest_stands_for_all() {
     let state = |budget, available| State { budget, available, capacity: 9 };
     let states = [state("a", 3), state("b", 2), state("c", 2), state("d", 4)];
-    assert_eq!(State::scarcest(&states), Some(state("b", 2)));
-    assert_eq!(State::scarcest(&[]), None);
+    assert_eq!(State::scarcest(states), Some(state("b", 2)));
+    assert_eq!(State::scarcest([]), None);
     assert_eq!(Purse::from(states[0]), Purse { budget: "a", available: 3 });
 }

@@ -67,8 +67,13 @@ async fn a_broken_file_changes_nothing_and_is_told() {
     std::fs::remove_file(&path).unwrap();
     process.signal("HUP");
     process.logged("cannot be read");
+    // A pipe that nobody writes to.
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    process.signal("HUP");
+    process.logged("the path is no file");
+    std::fs::remove_file(&path).unwrap();
     process.answers().await;
-    assert_eq!(process.metric("retryd_policy_reloads_total{outcome=\"refused\"}").await, 4);
+    assert_eq!(process.metric("retryd_policy_reloads_total{outcome=\"refused\"}").await, 5);
     assert_eq!(process.metric("retryd_policy_reloads_total{outcome=\"applied\"}").await, 0);
 }
 
