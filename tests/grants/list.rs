@@ -80,7 +80,7 @@ fn a_place_may_be_one_where_nothing_is_any_more() {
 fn balances_are_shown_as_they_are_at_that_time() {
     let bench = Bench::of(&[budget("r", ratio(2))]);
     bench.acquire(bench.holder("a"), 2);
-    for (now_ms, available) in [(1_799_999, 0), (1_800_000, 1), (3_600_000, 2)] {
+    for (now_ms, available) in [(1_799_999, 0), (1_800_000, 1), (3_599_999, 1)] {
         assert_eq!(rows(&bench, None, 9, now_ms), [row(available, "r", "a", "", 2)]);
     }
 }
