@@ -103,6 +103,18 @@ fn a_balance_that_nobody_uses_for_ten_minutes_is_dropped() {
     }
 }
 
+/// Whether somebody has looked for room meanwhile makes no difference.
+#[test]
+fn an_idle_balance_reads_as_a_fresh_one_before_it_is_dropped() {
+    let bench = Bench::new(&[budget("b", bucket())], 100_000);
+    assert!(bench.pay(0, "a", 0) && !bench.pay(0, "a", IDLE_MS - 1_000));
+    let idle_ms = 2 * IDLE_MS - 1_000;
+    assert_eq!(bench.available(0, "a", idle_ms - 1), 0);
+    assert_eq!(bench.available(0, "a", idle_ms), 1);
+    assert!(bench.pay(0, "a", idle_ms) && !bench.pay(0, "a", idle_ms));
+    assert_eq!(bench.occupancy().evicted, 0);
+}
+
 #[test]
 fn a_ratio_is_dropped_only_when_a_fresh_one_is_no_fuller() {
     let bench = Bench::new(&[budget("b", ratio())], 100_000);
