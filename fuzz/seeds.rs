@@ -8,12 +8,11 @@ use prost::Message as _;
 #[allow(dead_code, clippy::indexing_slicing, reason = "shared with the tests, which use all of it")]
 #[path = "../tests/vectors/format.rs"]
 mod format;
+#[allow(dead_code, clippy::indexing_slicing, reason = "shared with the tests, which use all of it")]
+#[path = "../tests/vectors/message.rs"]
+mod message;
 
-/// One context of one case, and the tenant that is its own.
-struct Run<'a> {
-    context: &'a format::Object,
-    tenant: String,
-}
+use format::{Action, Vectors};
 
 fn main() {
     let target = env::args().nth(1).expect("usage: seeds FOLDER");
@@ -25,11 +24,20 @@ fn main() {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        let mut vectors: format::Vectors = serde_json::from_str(&text).unwrap();
+        let mut vectors: Vectors = serde_json::from_str(&text).unwrap();
         vectors.name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        for (_, run) in vectors.runs(|_| true) {
-            let context = vectors.context(run.context, &run.tenant);
-            fs::write(Path::new(&target).join(&run.tenant), context.encode_to_vec()).unwrap();
+        for run in vectors.runs() {
+            let asks = run.steps.iter().filter_map(|step| match &step.action {
+                Action::Ask(calls) => Some(calls.each()),
+                _ => None,
+            });
+            for (place, call) in asks.flatten().enumerate() {
+                let mut context = vectors.base.clone();
+                context.extend(call.clone());
+                let context = message::context(run.names.fill(&context));
+                let name = format!("{}-{place}", run.names.tenant);
+                fs::write(Path::new(&target).join(name), context.encode_to_vec()).unwrap();
+            }
         }
     }
 }
