@@ -6,15 +6,12 @@ use std::{
 };
 
 use futures_core::Stream;
-use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::{Status, Streaming};
 
-use super::Retryd;
-use crate::admin::metrics::Refused;
+use super::{Retryd, until::Until};
 use crate::budget::Store;
 use crate::server::Deadline;
 use crate::wire::pb;
-use crate::wire::refusal::Refusal;
 
 /// Ready answers that may wait for one write.
 const BATCH_MAX: u32 = 128;
@@ -24,8 +21,7 @@ const BATCH_MAX: u32 = 128;
 pub struct DecideStream<S> {
     retryd: Retryd<S>,
     questions: Streaming<pb::RetryContext>,
-    deadline: Option<Deadline>,
-    stopping: Pin<Box<WaitForCancellationFutureOwned>>,
+    until: Until,
     /// Answers given since the last pause.
     batch: u32,
     ended: bool,
@@ -37,14 +33,14 @@ impl<S: Store> DecideStream<S> {
         deadline: Option<Deadline>,
         questions: Streaming<pb::RetryContext>,
     ) -> Self {
-        let stopping = Box::pin(retryd.stopping.clone().cancelled_owned());
-        DecideStream { retryd, questions, deadline, stopping, batch: 0, ended: false }
+        let until = Until::new(&retryd, deadline);
+        DecideStream { retryd, questions, until, batch: 0, ended: false }
     }
 
     fn answer(&self, context: &pb::RetryContext) -> Result<pb::StreamedDecision, Status> {
         use pb::streamed_decision::Outcome;
         let now = self.retryd.decider.now();
-        self.retryd.in_time(self.deadline.as_ref(), now)?;
+        self.until.in_time(&self.retryd, now)?;
         let outcome = match self.retryd.decide_at(context, now) {
             Ok(decision) => Outcome::Decision(decision),
             Err(refusal) => Outcome::Refusal(refusal.into()),
@@ -66,9 +62,8 @@ impl<S: Store> Stream for DecideStream<S> {
         if this.ended {
             return Poll::Ready(None);
         }
-        if this.stopping.as_mut().poll(cx).is_ready() {
-            this.retryd.metrics.refused(Refused::Stopping);
-            return this.end(Refusal::Stopping.into());
+        if let Poll::Ready(stopping) = this.until.poll_stop(&this.retryd, cx) {
+            return this.end(stopping);
         }
         if this.batch == BATCH_MAX {
             // Let what is ready leave, and come back.

@@ -7,15 +7,12 @@ use std::{
 
 use futures_core::Stream;
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::Status;
 
-use super::Retryd;
-use crate::admin::metrics::Refused;
+use super::{Retryd, until::Until};
 use crate::budget::Store;
 use crate::server::Deadline;
 use crate::wire::pb;
-use crate::wire::refusal::Refusal;
 
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -26,8 +23,7 @@ pub struct WatchBudget<S> {
     retryd: Retryd<S>,
     tenant: String,
     operation: String,
-    deadline: Option<Deadline>,
-    stopping: Pin<Box<WaitForCancellationFutureOwned>>,
+    until: Until,
     looks: Interval,
     last: Option<pb::WatchBudgetResponse>,
     ended: bool,
@@ -40,12 +36,12 @@ impl<S: Store> WatchBudget<S> {
         tenant: String,
         operation: String,
     ) -> Self {
-        let stopping = Box::pin(retryd.stopping.clone().cancelled_owned());
+        let until = Until::new(&retryd, deadline);
         let mut looks = interval(LOOK_EVERY);
         // A reader that was slow gets the state of now, and not one for each look that it missed.
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (last, ended) = (None, false);
-        WatchBudget { retryd, tenant, operation, deadline, stopping, looks, last, ended }
+        WatchBudget { retryd, tenant, operation, until, looks, last, ended }
     }
 
     fn end(&mut self, why: Status) -> Poll<Option<Result<pb::WatchBudgetResponse, Status>>> {
@@ -62,15 +58,12 @@ impl<S: Store> Stream for WatchBudget<S> {
         if this.ended {
             return Poll::Ready(None);
         }
-        if this.stopping.as_mut().poll(cx).is_ready() {
-            this.retryd.metrics.refused(Refused::Stopping);
-            return this.end(Refusal::Stopping.into());
+        if let Poll::Ready(stopping) = this.until.poll_stop(&this.retryd, cx) {
+            return this.end(stopping);
         }
         loop {
             ready!(this.looks.poll_tick(cx));
-            if let Err(late) =
-                this.retryd.in_time(this.deadline.as_ref(), this.retryd.decider.now())
-            {
+            if let Err(late) = this.until.in_time(&this.retryd, this.retryd.decider.now()) {
                 return this.end(late);
             }
             let budgets = this.retryd.states(&this.tenant, &this.operation);
