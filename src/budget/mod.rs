@@ -24,7 +24,7 @@ pub use balance::Purpose;
 pub use grant::Grant;
 pub use list::Listed;
 pub use memory::{BALANCES_MAX, Memory};
-pub use once::{AttemptName, GrantName, LeaseName, Once, Turn};
+pub use once::{AttemptName, GrantName, LEASE_VALID_MS_MAX, LeaseName, Once, Turn};
 pub use room::Occupancy;
 pub use store::{Account, Ask, Payment, Receipt, Store};
 

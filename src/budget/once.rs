@@ -13,7 +13,11 @@ const FREE_REPEATS: u8 = 3;
 const MIB: usize = 1 << 20;
 const ATTEMPTS: Bounds = Bounds { entries_max: 250_000, bytes_max: 64 * MIB, kept_ms: 10_000 };
 const REPORTS: Bounds = Bounds { entries_max: 100_000, bytes_max: 32 * MIB, kept_ms: 600_000 };
-const LEASES: Bounds = Bounds { entries_max: 100_000, bytes_max: 64 * MIB, kept_ms: 10_000 };
+const LEASES: Bounds =
+    Bounds { entries_max: 100_000, bytes_max: 64 * MIB, kept_ms: LEASE_VALID_MS_MAX };
+
+/// The longest that retries taken ahead are good for.
+pub const LEASE_VALID_MS_MAX: u64 = 10_000;
 
 /// The memory of one process, for a while and within bounds. Forgetting charges again, never less.
 pub struct Once {

@@ -92,6 +92,7 @@ impl<'s> Payer<'s> {
     /// Whether it can be charged for `retries`.
     pub(super) fn covers(&self, ask: &Ask<'_>, retries: u32) -> bool {
         match retries {
+            // The same answer without the arithmetic of paying: this is the path of a decision.
             1 if matches!(ask.purpose, Purpose::Attempt(_)) => self.grants(ask),
             _ => self.withdrawn(ask, retries).is_some(),
         }

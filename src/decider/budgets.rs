@@ -2,11 +2,10 @@
 use std::sync::atomic::Ordering;
 
 use super::Decider;
-use crate::budget::{BudgetId, GrantName, LeaseName, Limits, Listed, Payers, State, Store, Usage};
+use crate::budget::{
+    BudgetId, GrantName, LEASE_VALID_MS_MAX, LeaseName, Limits, Listed, Payers, State, Store, Usage,
+};
 use crate::policy::{Mode, Policies};
-
-/// The longest that retries taken ahead are good for.
-const VALID_MS_MAX: u64 = 10_000;
 
 /// Retries taken ahead.
 #[derive(Debug)]
@@ -75,7 +74,7 @@ impl<S: Store> Decider<S> {
         let mut acquired = Acquired {
             granted,
             budget,
-            valid_ms: VALID_MS_MAX,
+            valid_ms: LEASE_VALID_MS_MAX,
             lease: String::new(),
             shadow: policy.mode == Mode::Shadow,
         };
@@ -125,5 +124,5 @@ fn valid_ms(payers: &Payers, policies: &Policies) -> u64 {
         Limits::Ratio(ratio) => Some(ratio.interval_ms),
         Limits::Throttle(_) | Limits::TokenBucket(_) => None,
     });
-    intervals.fold(VALID_MS_MAX, u64::min)
+    intervals.fold(LEASE_VALID_MS_MAX, u64::min)
 }

@@ -1,9 +1,6 @@
 //! What a budget guarantees, in words and numbers.
 use super::duration::Gep2257;
-use crate::budget::{Budget, Limits, Scope, bucket, ratio, throttle};
-
-/// Acquired retries are good for at most this long.
-const VALID_FOR_MS_MAX: u64 = 10_000;
+use crate::budget::{Budget, LEASE_VALID_MS_MAX, Limits, Scope, bucket, ratio, throttle};
 
 /// What bounds the retries that `budget` grants, as `retryd check` prints it.
 ///
@@ -44,7 +41,7 @@ fn ratio(limits: &ratio::Limits, holds: &str, scope: Scope) -> String {
     if bound.is_empty() {
         return "grants nothing".to_owned();
     }
-    let acquired = Gep2257(limits.interval_ms.min(VALID_FOR_MS_MAX));
+    let acquired = Gep2257(limits.interval_ms.min(LEASE_VALID_MS_MAX));
     let floors = match scope {
         Scope::Global => "",
         Scope::Tenant | Scope::TenantOperation | Scope::Operation if limits.floor.count == 0 => "",
@@ -68,7 +65,8 @@ fn throttle(limits: &throttle::Limits, holds: &str) -> String {
     format!(
         "over any time T, retries granted and not released < {upper_half} + {token_ratio} x \
          successes reported in T; {holds}. Without a success at most {} from full, then none: time \
-         alone heals nothing, but 10 min without a call, or a restart, start full again.",
+         alone heals nothing, but a balance that nobody used for 10m, or a restart, starts full \
+         again (add {upper_half} each time).",
         limits.tokens_max.div_ceil(2).saturating_sub(1)
     )
 }
@@ -82,8 +80,8 @@ fn token_bucket(limits: &bucket::Limits, holds: &str) -> String {
          successes + the cost of each retried success reported in T; {holds}. A retry costs \
          {transient} (transient), {throttling} (throttling) or {timeout} (timeout), so without a \
          success at most {} from full, then none. A retry that succeeds pays for the next: only \
-         failing retries drain the bucket. Time alone heals nothing, but 10 min without a \
-         call, or a restart, start full again.",
+         failing retries drain the bucket. Time alone heals nothing, but a balance that \
+         nobody used for 10m, or a restart, starts full again (add {capacity} each time).",
         capacity / costs.smallest().max(1)
     )
 }
