@@ -1,6 +1,7 @@
 //! The two gRPC services: parse, decide, answer.
 mod budgets;
 mod decide_stream;
+mod until;
 mod watch_budget;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! SIGHUP: the policy file is read again, and taken whole or not at all.
 use retryd::wire::pb::{GetBudgetRequest, RetryContext};
 
-use crate::support::{Process, context, policy_file};
+use crate::support::{Process, SOON, context, policy_file};
 
 fn policy(max_attempts: u32, scope: &str, count: u32) -> String {
     format!(
@@ -58,9 +58,12 @@ async fn a_broken_file_changes_nothing_and_is_told() {
         let lines = process.log_lines();
         policy_file("reload-broken.yaml", &broken);
         process.signal("HUP");
-        while process.log_lines() == lines {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        let read = async {
+            while process.log_lines() == lines {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(SOON, read).await.expect("the file is not read again");
         assert!(process.logged(told).contains("refused"), "{told}");
         assert_eq!(revision(&process).await, before);
     }
