@@ -165,7 +165,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    fn class(self) -> Class {
+    pub(super) fn class(self) -> Class {
         match self {
             Purpose::Attempt(class) => class,
             Purpose::Lease => Class::Transient,

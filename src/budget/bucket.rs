@@ -22,9 +22,9 @@ impl Balance {
 
     /// Pays for `retries` after failures of `class`, all or none.
     pub fn withdraw(self, limits: &Limits, class: Class, retries: u32) -> Option<(Balance, Debit)> {
-        let each = limits.costs.of(class);
-        let tokens = self.tokens.checked_sub(each.checked_mul(retries)?)?;
-        Some((Balance { tokens }, Debit { each, capacity: limits.capacity }))
+        let debit = Debit::of(limits, class);
+        let tokens = self.tokens.checked_sub(debit.each.checked_mul(retries)?)?;
+        Some((Balance { tokens }, debit))
     }
 
     /// Whether one retry after a failure of `class` would be paid for.
@@ -35,9 +35,7 @@ impl Balance {
     /// Takes `retries` back, at the price that was paid.
     #[must_use]
     pub fn give_back(self, limits: &Limits, debit: Debit, retries: u32) -> Balance {
-        let paid = u64::from(debit.each).saturating_mul(u64::from(retries));
-        let paid = in_proportion(paid, u64::from(debit.capacity), u64::from(limits.capacity));
-        self.plus(limits, paid)
+        self.plus(limits, debit.given_back(limits, retries))
     }
 
     /// Carries the tokens over to another size, in proportion.
@@ -66,6 +64,19 @@ pub struct Debit {
     each: u32,
     /// The size of the bucket then.
     capacity: u32,
+}
+
+impl Debit {
+    /// What each retry after a failure of `class` is paid with.
+    pub(super) fn of(limits: &Limits, class: Class) -> Debit {
+        Debit { each: limits.costs.of(class), capacity: limits.capacity }
+    }
+
+    /// What was paid for `retries`, in a bucket of today's size.
+    pub(super) fn given_back(self, limits: &Limits, retries: u32) -> u64 {
+        let paid = u64::from(self.each).saturating_mul(u64::from(retries));
+        in_proportion(paid, u64::from(self.capacity), u64::from(limits.capacity))
+    }
 }
 
 /// Sizes of a token bucket.
@@ -120,7 +131,7 @@ impl Costs {
     /// What they charged before: `aws-legacy`.
     pub const AWS_LEGACY: Costs = Costs { transient: 5, throttling: 5, timeout: 10 };
 
-    fn of(&self, class: Class) -> u32 {
+    pub(super) fn of(&self, class: Class) -> u32 {
         match class {
             Class::Transient => self.transient,
             Class::Throttling => self.throttling,

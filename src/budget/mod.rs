@@ -15,10 +15,12 @@ mod payer;
 pub mod ratio;
 mod recent;
 mod room;
+pub mod shared;
 mod shelf;
 mod store;
 mod table;
 pub mod throttle;
+mod window;
 
 pub use balance::Purpose;
 pub use grant::Grant;
@@ -202,4 +204,8 @@ impl<'a> From<State<'a>> for Purse<'a> {
 fn in_proportion(level: u64, old_size: u64, new_size: u64) -> u64 {
     let level = u128::from(level) * u128::from(new_size) / u128::from(old_size.max(1));
     u64::try_from(level).unwrap_or(u64::MAX)
+}
+
+fn saturated(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

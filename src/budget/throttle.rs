@@ -1,8 +1,8 @@
 //! Failures counted against successes (gRFC A6).
-use super::{Usage, in_proportion};
+use super::{Usage, in_proportion, saturated};
 
 /// A token in the unit of a balance, which keeps three decimals.
-const TOKEN: u32 = 1_000;
+pub(super) const TOKEN: u32 = 1_000;
 
 /// What one throttle holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,28 @@ impl Balance {
         Balance { tokens_thousandths: 0 }.plus(new, tokens)
     }
 
-    fn plus(self, limits: &Limits, thousandths: u64) -> Balance {
+    /// What is there, in thousandths.
+    pub(super) fn thousandths(self) -> u32 {
+        self.tokens_thousandths
+    }
+
+    /// So many thousandths of a token, but not more than fit.
+    pub(super) fn of_thousandths(limits: &Limits, thousandths: u64) -> Balance {
+        Balance { tokens_thousandths: 0 }.plus(limits, thousandths)
+    }
+
+    /// Takes thousandths of a token.
+    pub(super) fn minus_thousandths(self, thousandths: u64) -> Balance {
+        let left = self.tokens_thousandths.saturating_sub(saturated(thousandths));
+        Balance { tokens_thousandths: left }
+    }
+
+    /// Half of it, rounded down. Half of a full one grants nothing until something succeeds.
+    pub(super) fn halved(self) -> Balance {
+        Balance { tokens_thousandths: self.tokens_thousandths / 2 }
+    }
+
+    pub(super) fn plus(self, limits: &Limits, thousandths: u64) -> Balance {
         let sum = u64::from(self.tokens_thousandths).saturating_add(thousandths);
         let full = limits.full();
         Balance { tokens_thousandths: u32::try_from(sum).map_or(full, |sum| sum.min(full)) }
@@ -95,7 +116,8 @@ impl Limits {
         successes.saturating_mul(u64::from(self.token_ratio_thousandths))
     }
 
-    fn full(&self) -> u32 {
+    /// A full throttle, in thousandths.
+    pub(super) fn full(&self) -> u32 {
         self.tokens_max.saturating_mul(TOKEN)
     }
 }
