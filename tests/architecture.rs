@@ -39,7 +39,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("reload", &["budget", "decider", "policy", "admin::metrics"]),
     ("service", &["budget", "clock", "decider", "wire", "server", "admin::metrics"]),
     ("server", &["admin::metrics", "admin::ports", "clock", "wire::refusal"]),
-    ("admin", &["engine", "budget::Occupancy", "server"]),
+    ("admin", &["engine", "budget::Occupancy", "budget::Sharing", "budget::StoreState", "server"]),
     ("cli", EVERYTHING),
 ];
 const EVERYTHING: &[&str] = &[
