@@ -13,6 +13,7 @@ mod demand;
 pub mod exchange;
 mod local;
 pub mod pools;
+pub mod remote;
 mod share;
 mod trade;
 

@@ -6,7 +6,9 @@ use super::local::Local;
 use crate::budget::balance::{Debit, Purpose};
 use crate::budget::ratio::Floor;
 use crate::budget::window::{RETRY_UNITS, Window};
-use crate::budget::{Limits, OnStoreLoss, Usage, bucket, in_proportion, ratio, saturated, throttle};
+use crate::budget::{
+    Limits, OnStoreLoss, Usage, bucket, in_proportion, ratio, saturated, throttle,
+};
 
 /// A replica that never exchanged lends what the floor refills in this time.
 const LENT_REFILLS_MS: u64 = 5_000;
@@ -69,8 +71,8 @@ impl Share {
             Limits::TokenBucket(_) => Own::Earned(0),
             Limits::Throttle(limits) => {
                 let full = throttle::Balance::fresh(limits);
-                let may_be_empty = standing.lost_since_ms.is_some()
-                    || now_ms < standing.emptied_until_ms;
+                let may_be_empty =
+                    standing.lost_since_ms.is_some() || now_ms < standing.emptied_until_ms;
                 let balance = if may_be_empty { full.halved() } else { full };
                 Own::Copy { balance, failures: 0, successes: 0 }
             }
