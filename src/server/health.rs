@@ -18,7 +18,7 @@ pub const READINESS: [&str; 3] = ["", "retryd.v1.RetryService", "retryd.v1.Budge
 
 /// The name that tells whether the shared store answers. Unknown without one. Readiness does not
 /// depend on it: a lost store must not take the process away.
-pub const STORE: &str = "retryd.store";
+const STORE: &str = "retryd.store";
 
 /// Bytes of a question about health. It holds one name.
 const QUESTION_MAX: usize = 1 << 10;

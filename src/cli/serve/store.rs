@@ -7,7 +7,7 @@ use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::Sharing;
-use crate::budget::shared::{Credentials, RedisPools, Settings, StoreUrl, Ticker};
+use crate::budget::shared::{CALL_MAX, Credentials, RedisPools, Settings, StoreUrl, Ticker};
 use crate::clock::{Clock, Dice};
 use crate::server::Health;
 
@@ -72,6 +72,7 @@ impl Store {
             ca_file: self.store_ca_file.clone(),
             prefix: self.store_prefix.clone(),
             replica: format!("{:08x}{:08x}{:08x}", dice.roll(), dice.roll(), dice.roll()),
+            call_max: CALL_MAX,
         };
         let ticker = Ticker::new(RedisPools::new(settings, dice)?, sharing, clock, dice);
         let mut reached = ticker.reached();
