@@ -2,7 +2,7 @@
 use retryd::budget::shared::pools::{Failure, Pools as _};
 use retryd::budget::shared::remote::RedisPools;
 
-use crate::servers::{Cluster, Flavour, Sentinels, Server, wait_for};
+use crate::servers::{Cluster, Flavour, Guard, Sentinels, Server, wait_for};
 use crate::support::{
     call, errand, exchange, hasty_replica, replica, try_exchange, until_it_answers,
     wait_for_connections,
@@ -137,7 +137,7 @@ async fn a_full_server_refuses_and_keeps_its_connection() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_master_is_found_by_the_sentinels() {
-    let mut group = Sentinels::start(Flavour::Valkey8);
+    let mut group = Sentinels::start(Flavour::Valkey8, Guard::Nobody);
     let mut pools = replica(&group.url(), "one");
     exchange(&mut pools, "a", call(1)).await;
     group.fail_over();
