@@ -2,8 +2,8 @@
 use std::time::Duration;
 
 use retryd::budget::shared::pools::{Failure, Pools as _};
-use retryd::budget::shared::remote::{RedisPools, Settings};
 use retryd::clock::Dice;
+use retryd::remote::{RedisPools, Settings};
 
 use crate::servers::{Cluster, Flavour, Guard, Sentinels, Server, wait_for};
 use crate::support::{

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use retryd::budget::shared::exchange::{Call, Reply, Sizes};
 use retryd::budget::shared::pools::{Attendance, Errand, Failure, Fleet, Pools as _};
-use retryd::budget::shared::remote::{CALL_MAX, Credentials, RedisPools, Settings};
 use retryd::clock::Dice;
+use retryd::remote::{CALL_MAX, Credentials, RedisPools, Settings};
 
 use crate::servers::{SOON, Server};
 

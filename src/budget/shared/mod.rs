@@ -13,7 +13,6 @@ mod demand;
 pub mod exchange;
 mod local;
 pub mod pools;
-pub mod remote;
 mod share;
 mod trade;
 
