@@ -10,10 +10,13 @@ use std::{fs, path::Path};
 
 use proptest::prelude::*;
 use retryd::{
-    budget::{BudgetId, Limits, OnStoreLoss, Scope, bucket, ratio, throttle},
+    budget::{Budget, BudgetId, Limits, OnStoreLoss, Scope, bucket, ratio, throttle},
     clock::Clock,
     engine::{Backoff, Categories, Category, GrpcCode, GrpcCodes, HttpStatuses, Jitter, Rules},
-    policy::{BUDGETS_MAX, FILE_BYTES_MAX, Mode, POLICIES_MAX, Policies, Rejected, guarantee},
+    policy::{
+        BUDGETS_MAX, FILE_BYTES_MAX, Mode, POLICIES_MAX, Policies, Rejected, Warning, guarantee,
+        shared_guarantee,
+    },
 };
 
 fn parse(text: &str) -> Result<Policies, Rejected> {
@@ -380,14 +383,17 @@ fn what_is_no_text_is_refused_with_its_place() {
     assert!(rejected.to_string().contains("no/such/file.yaml"), "{rejected}");
 }
 
+/// A budget named `one`.
+fn budget(scope: &str, rest: &str) -> Budget {
+    let file = format!(
+        "version: 1\nbudgets: [{{name: one, scope: {scope}, {rest}}}]\npolicies: [{{name: all}}]\n"
+    );
+    parse(&file).unwrap().budgets()[0].clone()
+}
+
 #[test]
 fn every_model_says_what_bounds_it() {
-    let said = |scope: &str, model: &str| {
-        let file = format!(
-            "version: 1\nbudgets: [{{name: one, scope: {scope}, {model}}}]\npolicies: [{{name: all}}]\n"
-        );
-        guarantee(&parse(&file).unwrap().budgets()[0])
-    };
+    let said = |scope: &str, model: &str| guarantee(&budget(scope, model));
     let cases = [
         (
             "tenant",
@@ -419,6 +425,130 @@ fn every_model_says_what_bounds_it() {
         let text = said(scope, model);
         assert!(text.contains(words), "{model} says: {text}");
     }
+}
+
+#[test]
+fn every_model_says_what_bounds_it_over_replicas() {
+    const SMALL: &str = "ratio: {percent: 0, min_retry_rate: {count: 2, interval: 10s}}";
+    const NO_FLOOR: &str = "ratio: {min_retry_rate: {count: 0}}";
+    const THROTTLE: &str = "throttle: {max_tokens: 10, token_ratio: 0.1}";
+    let cases = [
+        (3, "ratio: {}", "requests reported in (T + 10s) + 10 x (1 + T / 1s) + 3; per tenant"),
+        (1, "ratio: {}", "requests reported in (T + 10s) + 10 x (1 + T / 1s) + 1; per tenant"),
+        (3, "ratio: {}", "The + 3 is one for each replica"),
+        (3, "ratio: {}", "a replica that restarts counts as one more"),
+        (3, "ratio: {}", "what the requests reported to it have earned and its share of the floor"),
+        (3, "ratio: {}", "cut off for a time t of T add 10/3 x (1 + t / 1s)."),
+        (5, "ratio: {}", "cut off for a time t of T add 2 x (1 + t / 1s)."),
+        (1, "ratio: {}", "cut off for a time t of T add 10 x (1 + t / 1s)."),
+        (10, "ratio: {}", "cut off for a time t of T add 1 x (1 + t / 1s)."),
+        (11, "ratio: {}", "cut off for a time t of T add 1 + 10/11 x t / 1s."),
+        (3, "ratio: {}", "which no living replica knew adds 10. For acquired retries add"),
+        (3, SMALL, "<= 2 x (1 + T / 10s) + 3;"),
+        (3, SMALL, "spends its share of the floor"),
+        (3, SMALL, "add 1 + 2/3 x t / 10s."),
+        (3, NO_FLOOR, "requests reported in (T + 10s) + 3;"),
+        (
+            3,
+            NO_FLOOR,
+            "have earned, and nothing else (`on_store_loss: local_share`): nothing to add. For",
+        ),
+        (3, THROTTLE, "an estimate and no allotment"),
+        (3, THROTTLE, "hears of the others every 100ms"),
+        (3, THROTTLE, "< 3 x (5 + 0.1 x successes reported or heard of in T); per tenant"),
+        (3, THROTTLE, "at most 3 x 4 = 12 from full"),
+        (1, THROTTLE, "at most 1 x 4 = 4 from full"),
+        (3, THROTTLE, "goes on by its copy"),
+        (3, "token_bucket: {}", "<= 500 + 3 x 14 + 1 x first-try successes + the cost of each"),
+        (1, "token_bucket: {}", "<= 500 + 1 x 14 + 1 x first-try successes + the cost of each"),
+        (3, "token_bucket: {costs: aws-legacy}", "<= 500 + 3 x 10 + 1 x first-try successes"),
+        (3, "token_bucket: {}", "at most 100 + 3 from full"),
+        (3, "token_bucket: {}", "nobody used for 10m starts full again (add 500 each time)"),
+        (3, "token_bucket: {}", "spends what it earns itself, and saves at most 166 of it"),
+        (3, "token_bucket: {}", "which no living replica knew adds 500."),
+    ];
+    for (replicas, model, words) in cases {
+        let text = shared_guarantee(&budget("tenant", model), replicas);
+        assert!(text.contains(words), "{model} over {replicas} says: {text}");
+        assert!(text.contains("`on_store_loss: local_share`"), "{model} says: {text}");
+    }
+    let nothing = budget("tenant", "ratio: {percent: 0, min_retry_rate: {count: 0}}");
+    assert_eq!(shared_guarantee(&nothing, 3), "grants nothing");
+}
+
+#[test]
+fn a_budget_that_denies_adds_nothing_in_an_outage() {
+    let cases = [
+        ("ratio: {}", "have earned, and nothing else (`on_store_loss: deny`): nothing to add."),
+        ("ratio: {percent: 0}", " grants nothing (`on_store_loss: deny`): nothing to add."),
+        (
+            "throttle: {max_tokens: 10, token_ratio: 0.1}",
+            " grants nothing (`on_store_loss: deny`).",
+        ),
+        ("token_bucket: {}", " grants nothing (`on_store_loss: deny`)."),
+    ];
+    for (model, words) in cases {
+        let text = shared_guarantee(&budget("global", &format!("{model}, on_store_loss: deny")), 3);
+        assert!(text.contains(words), "{model} says: {text}");
+        for word in ["local_share", "cut off for", "its copy, and one", "earns itself"] {
+            assert!(!text.contains(word), "{model} says `{word}`: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_guarantee_says_for_what_it_holds() {
+    let scopes = [
+        ("tenant", "per tenant", " Every tenant has a floor of its own."),
+        (
+            "tenant_operation",
+            "per tenant and operation",
+            " Every pair of tenant and operation has a floor of its own.",
+        ),
+        ("operation", "per operation", " Every operation has a floor of its own."),
+        ("global", "all calls together", ""),
+    ];
+    let models = ["ratio: {}", "throttle: {max_tokens: 10, token_ratio: 0.1}", "token_bucket: {}"];
+    for (scope, each, floors) in scopes {
+        for (at, model) in models.iter().enumerate() {
+            let budget = budget(scope, model);
+            let floors = if at == 0 { floors } else { "" };
+            let said = [
+                (guarantee(&budget), "per process"),
+                (shared_guarantee(&budget, 1), "over 1 replica"),
+                (shared_guarantee(&budget, 3), "over all 3 replicas"),
+            ];
+            for (text, who) in said {
+                let words = format!("; {each}, {who}.{floors} ");
+                assert!(text.contains(&words), "`{words}` is not in: {text}");
+                assert_eq!(text.contains("a floor of its own"), !floors.is_empty(), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_floor_smaller_than_the_replicas_is_warned_of() {
+    let floor = |count: u32| format!("ratio: {{min_retry_rate: {{count: {count}}}}}");
+    let cases = [
+        (floor(0), 3, false),
+        (floor(1), 1, false),
+        (floor(1), 2, true),
+        (floor(2), 3, true),
+        (floor(3), 3, false),
+        (floor(4), 3, false),
+        ("throttle: {max_tokens: 3, token_ratio: 1}".to_owned(), 1_000, false),
+        ("token_bucket: {capacity: 20}".to_owned(), 1_000, false),
+    ];
+    for (model, replicas, is_warned_of) in cases {
+        let warned: Vec<_> = Warning::of_sharing(&[budget("global", &model)], replicas).collect();
+        assert_eq!(warned.len(), usize::from(is_warned_of), "{model} over {replicas}: {warned:?}");
+    }
+    let warning = Warning::SmallFloor { budget: "one".into(), count: 2, replicas: 3 };
+    let budgets = [budget("tenant", "ratio: {}"), budget("tenant", &floor(2))];
+    let words = "budget `one` has a floor of 2, which is smaller than 3 replicas: ";
+    assert!(warning.to_string().starts_with(words), "{warning}");
+    assert_eq!(Warning::of_sharing(&budgets, 3).collect::<Vec<_>>(), [warning]);
 }
 
 proptest! {

@@ -19,7 +19,8 @@ pub struct Held<'s, 'a> {
 
 impl<'s, 'a> Held<'s, 'a> {
     /// Deposits the usage, counts the failure if it counts, and keeps the balances locked.
-    pub(super) fn open(memory: &'s Memory, ask: Ask<'a>, paid: Option<&Grant>) -> Held<'s, 'a> {
+    pub(super) fn open(memory: &'s Memory, mut ask: Ask<'a>, paid: Option<&Grant>) -> Held<'s, 'a> {
+        ask.now_ms = memory.time(ask.now_ms);
         let mut held = Held { memory, ask, payers: ArrayVec::new() };
         for id in ask.holder.payers.ids() {
             let shelf = memory.shelf(*id);
@@ -44,8 +45,13 @@ impl<'s, 'a> Held<'s, 'a> {
         grant
     }
 
-    /// The state of every budget, in the policy's order.
-    pub(super) fn states(&self) -> impl Iterator<Item = State<'s>> {
+    /// The state of every budget with what all replicas share, in the policy's order.
+    pub(super) fn shown(&self) -> impl Iterator<Item = State<'s>> {
+        self.payers.iter().map(|payer| payer.shown(&self.ask))
+    }
+
+    /// The state of every budget in this process, in the policy's order.
+    fn states(&self) -> impl Iterator<Item = State<'s>> {
         self.payers.iter().map(|payer| payer.state(&self.ask))
     }
 
@@ -106,9 +112,9 @@ impl<'s, 'a> Held<'s, 'a> {
     /// Every budget that has not paid yet pays for `retries`, or none does.
     fn pay(&mut self, retries: u32, grant: Option<&mut Grant>) -> Result<(), Coverage<'s>> {
         let Held { ask, payers, .. } = self;
-        let mut due = payers.iter().filter(|payer| payer.is_due(ask.purpose));
+        let mut due = payers.iter_mut().filter(|payer| payer.is_due(ask.purpose));
         if let Some(refusing) = due.find(|payer| !payer.covers(ask, retries)) {
-            return Err(refusing.exhausted(ask));
+            return Err(refusing.refuse(ask));
         }
         let due = payers.iter_mut().filter(|payer| payer.is_due(ask.purpose));
         let paid = due.filter_map(|payer| payer.pay(ask, retries));
@@ -121,9 +127,10 @@ impl<'s, 'a> Held<'s, 'a> {
 }
 
 impl<'s> Account<'s> for Held<'s, '_> {
-    fn coverage(&self) -> Coverage<'s> {
-        if let Some(refusing) = self.payers.iter().find(|payer| !payer.grants(&self.ask)) {
-            return refusing.exhausted(&self.ask);
+    fn coverage(&mut self) -> Coverage<'s> {
+        let Held { ask, payers, .. } = self;
+        if let Some(refusing) = payers.iter_mut().find(|payer| !payer.grants(ask)) {
+            return refusing.refuse(ask);
         }
         match self.scarcest() {
             None => Coverage::Unbudgeted,
@@ -152,6 +159,6 @@ impl<'s> Account<'s> for Held<'s, '_> {
     }
 
     fn is_degraded(&self) -> bool {
-        false
+        self.memory.is_shared() && self.payers.iter().any(|payer| payer.is_degraded(&self.ask))
     }
 }

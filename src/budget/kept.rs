@@ -1,6 +1,6 @@
 //! One balance as it is kept: with the sizes that it is counted in, and when it was last used.
-use super::Limits;
 use super::balance::Balance;
+use super::{Budget, Limits, OnStoreLoss};
 
 /// A balance that nobody has asked or fed for so long is dropped.
 const IDLE_S: u32 = 600;
@@ -9,6 +9,7 @@ const IDLE_S: u32 = 600;
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) limits: Limits,
+    pub(super) on_store_loss: OnStoreLoss,
     /// Counts the changes.
     edition: u32,
     /// The sizes before the last change, and when that was, in milliseconds.
@@ -16,19 +17,25 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn new(limits: Limits) -> Terms {
-        Terms { limits, edition: 0, before: None }
+    pub(super) fn new(budget: &Budget) -> Terms {
+        let Budget { limits, on_store_loss, .. } = *budget;
+        Terms { limits, on_store_loss, edition: 0, before: None }
     }
 
     /// What holds from `now_ms` on. Every balance must have been brought to these terms before.
-    pub(super) fn changed(&self, limits: Limits, now_ms: u64) -> Terms {
+    pub(super) fn changed(&self, budget: &Budget, now_ms: u64) -> Terms {
         let before = Some((self.limits, now_ms));
-        Terms { limits, edition: self.edition.wrapping_add(1), before }
+        Terms { edition: self.edition.wrapping_add(1), before, ..Terms::new(budget) }
+    }
+
+    /// Whether they are those of `budget`.
+    pub(super) fn are_of(&self, budget: &Budget) -> bool {
+        self.limits == budget.limits && self.on_store_loss == budget.on_store_loss
     }
 }
 
 /// A balance in memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) balance: Balance,
     /// Which terms it is counted in: see [`Terms`].
@@ -41,8 +48,8 @@ pub(super) struct Kept {
 const _: () = assert!(size_of::<Kept>() <= 72);
 
 impl Kept {
-    pub(super) fn fresh(terms: &Terms, now_ms: u64) -> Kept {
-        let balance = Balance::fresh(&terms.limits, now_ms);
+    /// A balance that nobody has used before.
+    pub(super) fn new(balance: Balance, terms: &Terms, now_ms: u64) -> Kept {
         Kept { balance, edition: terms.edition, used_s: seconds_ceil(now_ms) }
     }
 
@@ -57,7 +64,7 @@ impl Kept {
             return;
         }
         if let Some((old, changed_ms)) = &terms.before {
-            self.balance = self.balance.rescaled(old, &terms.limits, *changed_ms);
+            self.balance.rescale(old, &terms.limits, *changed_ms);
         }
         self.edition = terms.edition;
     }
@@ -66,7 +73,7 @@ impl Kept {
     pub(super) fn renew_if_idle(&mut self, terms: &Terms, now_ms: u64) {
         if self.is_idle(terms, now_ms) {
             self.bring_to(terms);
-            self.balance = Balance::fresh(&terms.limits, now_ms);
+            self.balance.renew(&terms.limits, now_ms);
         }
     }
 
@@ -74,7 +81,10 @@ impl Kept {
         if seconds(now_ms).saturating_sub(self.used_s) < IDLE_S {
             return false;
         }
-        let mut kept = *self;
+        if self.edition == terms.edition {
+            return self.balance.may_be_dropped(&terms.limits, now_ms);
+        }
+        let mut kept = self.clone();
         kept.bring_to(terms);
         kept.balance.may_be_dropped(&terms.limits, now_ms)
     }

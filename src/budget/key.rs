@@ -1,7 +1,8 @@
 //! Whose balance it is, as bytes.
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use smallvec::SmallVec;
 
-use super::Scope;
+use super::{Holder, Scope};
 
 /// Room for the longest names that the border lets in. Longer ones would cost an allocation.
 const KEY_BYTES_ON_STACK: usize = 400;
@@ -28,6 +29,32 @@ pub(super) fn with<R>(
             read(&key)
         }
     }
+}
+
+/// Names the pool that a balance is shared by. No two balances have the same, and nothing in a
+/// name of a caller can stand for a separator.
+pub(super) fn pool(
+    model: &str,
+    scope: Scope,
+    budget: &str,
+    holder: &Holder<'_>,
+    is_overflow: bool,
+) -> Box<str> {
+    let encoded = |name| utf8_percent_encode(name, NON_ALPHANUMERIC);
+    let (tenant, operation) = (encoded(holder.tenant), encoded(holder.operation));
+    let pool = if is_overflow {
+        format!("{model}:{}:{budget}:~overflow", scope.name())
+    } else {
+        match scope {
+            Scope::Global => format!("{model}:global:{budget}"),
+            Scope::Tenant => format!("{model}:tenant:{budget}:{tenant}"),
+            Scope::Operation => format!("{model}:operation:{budget}:{operation}"),
+            Scope::TenantOperation => {
+                format!("{model}:tenant_operation:{budget}:{tenant}:{operation}")
+            }
+        }
+    };
+    pool.into()
 }
 
 /// The names that a key is made of. Empty where the scope has none.

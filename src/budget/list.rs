@@ -33,12 +33,12 @@ impl<'a> Page<'a> {
 
     pub(super) fn take_from(&mut self, shelf: &Shelf, now_ms: u64) {
         shelf.for_each(|names, kept| {
-            let terms = shelf.terms();
+            let terms = shelf.bring_up(kept, now_ms);
             if kept.is_idle(&terms, now_ms) {
                 return;
             }
             let limits = terms.limits;
-            let available = kept.balance.available(&limits, now_ms);
+            let available = kept.balance.shown(&limits, now_ms);
             let place = (available, &*shelf.name, names.tenant, names.operation);
             let is_new = self.after.is_none_or(|after| after.place() < place);
             let is_full = self.rows_max <= self.rows.len();

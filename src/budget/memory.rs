@@ -6,8 +6,9 @@ use super::account::Held;
 use super::grant::Grant;
 use super::list::{Listed, Page};
 use super::room::{Occupancy, Room};
+use super::shared::Sharing;
 use super::shelf::{Found, Shelf};
-use super::store::{Account as _, Ask, Store};
+use super::store::{Ask, Store};
 use super::{Budget, BudgetId, Holder, Limits, OnStoreLoss, Scope, State, Usage, ratio};
 
 /// Keeps all balances in memory: those of one process, gone with it.
@@ -19,6 +20,7 @@ pub struct Memory {
     shelves: Box<[Arc<Shelf>]>,
     unknown: Arc<Shelf>,
     room: Arc<Room>,
+    sharing: Option<Arc<Sharing>>,
 }
 
 /// Balances that a store keeps unless somebody says otherwise.
@@ -34,17 +36,38 @@ impl Memory {
     /// that have none share one more balance of their budget: its overflow balance. So invented
     /// names cost bounded memory, and share one floor.
     pub fn with_room(budgets: &[Budget], balances_max: usize) -> Memory {
+        Memory::build(budgets, balances_max, None)
+    }
+
+    /// A store that holds this replica's part of every balance, and gets more from the others as
+    /// a [`Ticker`](super::shared::Ticker) of the same `sharing` runs.
+    pub fn shared(budgets: &[Budget], balances_max: usize, sharing: Arc<Sharing>) -> Memory {
+        Memory::build(budgets, balances_max, Some(sharing))
+    }
+
+    fn build(budgets: &[Budget], balances_max: usize, sharing: Option<Arc<Sharing>>) -> Memory {
         let room = Arc::new(Room::new(balances_max));
-        let shelf = |budget: &Budget| Arc::new(Shelf::new(budget, Arc::clone(&room)));
+        let shelf =
+            |budget: &Budget| Arc::new(Shelf::new(budget, Arc::clone(&room), sharing.clone()));
         Memory {
             shelves: budgets.iter().map(shelf).collect(),
             unknown: shelf(&never_granting()),
             room,
+            sharing,
         }
     }
 
+    /// The time that its balances go by: the fleet's, where they are shared.
+    pub(super) fn time(&self, now_ms: u64) -> u64 {
+        self.sharing.as_ref().map_or(now_ms, |sharing| sharing.fleet_ms(now_ms))
+    }
+
+    pub(super) fn is_shared(&self) -> bool {
+        self.sharing.is_some()
+    }
+
     /// The budget's balances. A budget that this store was not made for grants nothing.
-    pub(super) fn shelf(&self, id: BudgetId) -> &Shelf {
+    pub(super) fn shelf(&self, id: BudgetId) -> &Arc<Shelf> {
         self.shelves.get(id.0).unwrap_or(&self.unknown)
     }
 
@@ -80,7 +103,8 @@ impl Store for Memory {
         usage: &'a Usage,
         now_ms: u64,
     ) -> Option<State<'a>> {
-        Held::open(self, Ask { usage, ..Ask::ahead_of_failures(holder, now_ms) }, None).scarcest()
+        let ask = Ask { usage, ..Ask::ahead_of_failures(holder, now_ms) };
+        State::scarcest(Held::open(self, ask, None).shown())
     }
 
     fn acquire<'a>(
@@ -91,32 +115,32 @@ impl Store for Memory {
     ) -> (Grant, Option<State<'a>>) {
         let mut held = Held::open(self, Ask::ahead_of_failures(holder, now_ms), None);
         let grant = held.acquire(wanted);
-        (grant, held.scarcest())
+        (grant, State::scarcest(held.shown()))
     }
 
     fn give_back(&self, holder: Holder<'_>, grant: &mut Grant, retries: u32, now_ms: u64) -> u32 {
+        let now_ms = self.time(now_ms);
         grant.take_off(retries, |paid, retries| {
             let shelf = self.shelves.iter().find(|shelf| shelf.id == paid.by.shelf);
             let found =
                 shelf.and_then(|shelf| Some((shelf, shelf.find_payer(paid.by, &holder, now_ms)?)));
             let Some((shelf, cell)) = found else { return paid.debit };
             let mut kept = cell.lock();
-            let terms = shelf.terms();
-            kept.bring_to(&terms);
-            let (balance, left) =
-                kept.balance.give_back(&terms.limits, paid.debit, retries, now_ms);
-            kept.balance = balance;
-            left
+            let terms = shelf.bring_up(&mut kept, now_ms);
+            let pool = || shelf.pool(&holder, paid.by.overflow);
+            shelf.enqueue(&cell, &mut kept, pool);
+            kept.balance.give_back(&terms.limits, paid.debit, retries, now_ms)
         })
     }
 
     fn look<'a>(&'a self, holder: Holder<'a>, now_ms: u64) -> Vec<State<'a>> {
         // What a dry run shows before it charges.
         let looking = Ask { dry_run: true, ..Ask::ahead_of_failures(holder, now_ms) };
-        Held::open(self, looking, None).states().collect()
+        Held::open(self, looking, None).shown().collect()
     }
 
     fn list(&self, after: Option<&Listed>, count: usize, now_ms: u64) -> Vec<Listed> {
+        let now_ms = self.time(now_ms);
         let mut page = Page::new(after, count);
         self.shelves.iter().for_each(|shelf| page.take_from(shelf, now_ms));
         page.into_rows()
@@ -125,17 +149,22 @@ impl Store for Memory {
     fn succeeded_by(&self, budgets: &[Budget], now_ms: u64) -> Memory {
         // So that no balance is ever two sizes behind.
         self.settle();
+        let now_ms = self.time(now_ms);
         let shelf = |budget: &Budget| match self.shelves.iter().find(|shelf| shelf.is_for(budget)) {
             Some(shelf) => {
-                shelf.resize(budget.limits, now_ms);
+                shelf.resize(budget, now_ms);
                 Arc::clone(shelf)
             }
-            None => Arc::new(Shelf::new(budget, Arc::clone(&self.room))),
+            None => {
+                let (room, sharing) = (Arc::clone(&self.room), self.sharing.clone());
+                Arc::new(Shelf::new(budget, room, sharing))
+            }
         };
         Memory {
             shelves: budgets.iter().map(shelf).collect(),
             unknown: Arc::clone(&self.unknown),
             room: Arc::clone(&self.room),
+            sharing: self.sharing.clone(),
         }
     }
 

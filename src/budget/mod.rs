@@ -8,6 +8,7 @@ pub mod bucket;
 mod grant;
 mod kept;
 mod key;
+mod limits;
 mod list;
 mod memory;
 mod once;
@@ -24,6 +25,7 @@ mod window;
 
 pub use balance::Purpose;
 pub use grant::Grant;
+pub use limits::Limits;
 pub use list::Listed;
 pub use memory::{BALANCES_MAX, Memory};
 pub use once::{AttemptName, GrantName, LEASE_VALID_MS_MAX, LeaseName, Once, Turn};
@@ -72,6 +74,16 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// As in a policy file.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scope::Tenant => "tenant",
+            Scope::TenantOperation => "tenant_operation",
+            Scope::Operation => "operation",
+            Scope::Global => "global",
+        }
+    }
+
     /// Whether callers of many tenants share a balance. Such a balance bounds their sum; and it is
     /// contended, so it is locked last and shortest.
     pub(crate) fn has_few_keys(self) -> bool {
@@ -80,17 +92,6 @@ impl Scope {
             Scope::Tenant | Scope::TenantOperation => false,
         }
     }
-}
-
-/// The model of a budget, with its sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limits {
-    /// A share of the requests, plus a floor (Gateway API GEP-3388).
-    Ratio(ratio::Limits),
-    /// Failures counted against successes (gRFC A6).
-    Throttle(throttle::Limits),
-    /// A bucket that successes refill (AWS standard retry mode).
-    TokenBucket(bucket::Limits),
 }
 
 /// What a budget grants while a shared store is out of reach.

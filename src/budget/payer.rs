@@ -1,7 +1,9 @@
 //! One budget of a policy, and the balance that it holds for one attempt.
+use std::sync::Arc;
+
 use parking_lot::{ArcMutexGuard, RawMutex};
 
-use super::balance::{Balance, Debit, Purpose};
+use super::balance::{Balance, Purpose};
 use super::grant::{Paid, PaidBy};
 use super::kept::Kept;
 use super::shelf::{Found, Shelf};
@@ -11,7 +13,7 @@ use crate::engine::Coverage;
 
 /// One budget of the policy, and what it holds for this attempt's key.
 pub(super) struct Payer<'s> {
-    pub(super) shelf: &'s Shelf,
+    pub(super) shelf: &'s Arc<Shelf>,
     pub(super) limits: Limits,
     /// The same attempt was paid for before.
     pub(super) has_paid: bool,
@@ -30,18 +32,19 @@ enum Holding {
 }
 
 impl<'s> Payer<'s> {
-    pub(super) fn new(shelf: &'s Shelf, has_paid: bool) -> Payer<'s> {
+    pub(super) fn new(shelf: &'s Arc<Shelf>, has_paid: bool) -> Payer<'s> {
         let limits = shelf.terms().limits;
         Payer { shelf, limits, has_paid, is_overflow: false, holding: Holding::Absent }
     }
 
     pub(super) fn hold(&mut self, found: &Found, ask: &Ask<'_>) {
         let mut kept = found.cell.lock_arc();
-        let terms = self.shelf.terms();
-        kept.bring_to(&terms);
+        let terms = self.shelf.bring_up(&mut kept, ask.now_ms);
         kept.renew_if_idle(&terms, ask.now_ms);
         if !ask.dry_run {
             kept.used(ask.now_ms);
+            let pool = || self.shelf.pool(&ask.holder, found.is_overflow);
+            self.shelf.enqueue(&found.cell, &mut kept, pool);
             if found.is_overflow {
                 self.shelf.room.overflowed();
             }
@@ -57,7 +60,7 @@ impl<'s> Payer<'s> {
 
     /// Goes on with a copy of what it holds.
     pub(super) fn copy(&mut self, ask: &Ask<'_>) {
-        self.holding = Holding::Copied(Box::new(self.balance(ask)));
+        self.holding = Holding::Copied(Box::new(self.with_balance(ask, Balance::clone)));
     }
 
     pub(super) fn is_absent(&self) -> bool {
@@ -73,9 +76,9 @@ impl<'s> Payer<'s> {
     pub(super) fn feed(&mut self, ask: &Ask<'_>) {
         let Payer { limits, holding, .. } = self;
         if let Some(balance) = holding.get_mut() {
-            *balance = balance.deposit(limits, ask.usage, ask.now_ms);
+            balance.deposit(limits, ask.usage, ask.now_ms);
             if ask.counts {
-                *balance = balance.count_failure();
+                balance.count_failure();
             }
         }
     }
@@ -86,7 +89,9 @@ impl<'s> Payer<'s> {
     }
 
     pub(super) fn grants(&self, ask: &Ask<'_>) -> bool {
-        self.has_paid || self.balance(ask).grants(&self.limits, ask.purpose, ask.now_ms)
+        self.has_paid
+            || self
+                .with_balance(ask, |balance| balance.grants(&self.limits, ask.purpose, ask.now_ms))
     }
 
     /// Whether it can be charged for `retries`.
@@ -94,36 +99,55 @@ impl<'s> Payer<'s> {
         match retries {
             // The same answer without the arithmetic of paying: this is the path of a decision.
             1 if matches!(ask.purpose, Purpose::Attempt(_)) => self.grants(ask),
-            _ => self.withdrawn(ask, retries).is_some(),
+            _ => self.with_balance(ask, |balance| {
+                let mut balance = balance.clone();
+                balance.withdraw(&self.limits, ask.purpose, retries, ask.now_ms).is_some()
+            }),
         }
     }
 
     /// Pays for `retries`.
     pub(super) fn pay(&mut self, ask: &Ask<'_>, retries: u32) -> Option<Paid> {
-        let (left, debit) = self.withdrawn(ask, retries)?;
-        *self.holding.get_mut()? = left;
+        let balance = self.holding.get_mut()?;
+        let debit = balance.withdraw(&self.limits, ask.purpose, retries, ask.now_ms)?;
         let (twin, overflow) = (ask.holder.twins, self.is_overflow);
         Some(Paid { by: PaidBy { shelf: self.shelf.id, twin, overflow }, debit })
     }
 
+    /// What this process would grant.
     pub(super) fn state(&self, ask: &Ask<'_>) -> State<'s> {
-        let available = self.balance(ask).available(&self.limits, ask.now_ms);
+        self.state_of(self.with_balance(ask, |balance| balance.available(&self.limits, ask.now_ms)))
+    }
+
+    /// What the whole balance had, as far as this process knows.
+    pub(super) fn shown(&self, ask: &Ask<'_>) -> State<'s> {
+        self.state_of(self.with_balance(ask, |balance| balance.shown(&self.limits, ask.now_ms)))
+    }
+
+    fn state_of(&self, available: u32) -> State<'s> {
         State { budget: &self.shelf.name, available, capacity: self.limits.capacity() }
     }
 
-    pub(super) fn exhausted(&self, ask: &Ask<'_>) -> Coverage<'s> {
+    /// It refuses a retry.
+    pub(super) fn refuse(&mut self, ask: &Ask<'_>) -> Coverage<'s> {
+        if let (Some(balance), false) = (self.holding.get_mut(), ask.dry_run) {
+            balance.refused();
+        }
         Coverage::Exhausted(self.state(ask).into())
     }
 
-    fn withdrawn(&self, ask: &Ask<'_>, retries: u32) -> Option<(Balance, Debit)> {
-        self.balance(ask).withdraw(&self.limits, ask.purpose, retries, ask.now_ms)
+    pub(super) fn is_degraded(&self, ask: &Ask<'_>) -> bool {
+        self.with_balance(ask, |balance| match balance {
+            Balance::Shared(share) => share.is_degraded(),
+            Balance::Ratio(_) | Balance::Throttle(_) | Balance::TokenBucket(_) => false,
+        })
     }
 
-    fn balance(&self, ask: &Ask<'_>) -> Balance {
+    fn with_balance<R>(&self, ask: &Ask<'_>, read: impl FnOnce(&Balance) -> R) -> R {
         match &self.holding {
-            Holding::Absent => Balance::fresh(&self.limits, ask.now_ms),
-            Holding::Locked(kept) => kept.balance,
-            Holding::Copied(balance) => **balance,
+            Holding::Absent => read(&self.shelf.fresh(&ask.holder, ask.now_ms).balance),
+            Holding::Locked(kept) => read(&kept.balance),
+            Holding::Copied(balance) => read(balance),
         }
     }
 }

@@ -1,13 +1,15 @@
 //! The balances of one budget, and their twins.
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 
+use super::balance::Balance;
 use super::grant::{PaidBy, ShelfId};
 use super::kept::{Kept, Terms};
 use super::room::Room;
+use super::shared::{Share, Sharing, Waiting};
 use super::table::{Cell, Table};
-use super::{Budget, Holder, Limits, Scope, key};
+use super::{Budget, Holder, Scope, key};
 
 /// One budget, with a balance for each key. A reload that keeps the budget keeps its shelf.
 pub(super) struct Shelf {
@@ -20,6 +22,8 @@ pub(super) struct Shelf {
     /// What policies that only observe charge and feed.
     twins: Table,
     pub(super) room: Arc<Room>,
+    /// Other replicas have a part of each real balance.
+    sharing: Option<Arc<Sharing>>,
 }
 
 /// A balance, found for a holder.
@@ -29,21 +33,22 @@ pub(super) struct Found {
 }
 
 impl Shelf {
-    pub(super) fn new(budget: &Budget, room: Arc<Room>) -> Shelf {
+    pub(super) fn new(budget: &Budget, room: Arc<Room>, sharing: Option<Arc<Sharing>>) -> Shelf {
         Shelf {
             id: room.shelf_id(),
             name: budget.name.clone(),
             scope: budget.scope,
-            terms: ArcSwap::from_pointee(Terms::new(budget.limits)),
+            terms: ArcSwap::from_pointee(Terms::new(budget)),
             real: Table::new(),
             twins: Table::new(),
             room,
+            sharing,
         }
     }
 
     /// The sizes of today. Read after a balance is locked, they are those that it is counted in,
     /// or newer.
-    pub(super) fn terms(&self) -> impl std::ops::Deref<Target = Arc<Terms>> {
+    pub(super) fn terms(&self) -> Guard<Arc<Terms>> {
         self.terms.load()
     }
 
@@ -60,11 +65,43 @@ impl Shelf {
     }
 
     /// Takes other sizes from `now_ms` on. Balances follow when they are used next.
-    pub(super) fn resize(&self, limits: Limits, now_ms: u64) {
+    pub(super) fn resize(&self, budget: &Budget, now_ms: u64) {
         let terms = self.terms();
-        if terms.limits != limits {
-            self.terms.store(Arc::new(terms.changed(limits, now_ms)));
+        if !terms.are_of(budget) {
+            self.terms.store(Arc::new(terms.changed(budget, now_ms)));
         }
+    }
+
+    /// Brings a balance to the sizes and the time of now. Tells the sizes.
+    pub(super) fn bring_up(&self, kept: &mut Kept, now_ms: u64) -> Guard<Arc<Terms>> {
+        let terms = self.terms();
+        kept.bring_to(&terms);
+        if let (Balance::Shared(share), Some(sharing)) = (&mut kept.balance, &self.sharing) {
+            share.settle(&terms.limits, sharing.standing(terms.on_store_loss), now_ms);
+        }
+        terms
+    }
+
+    /// A share that was touched takes part in the exchange until it holds nothing any more.
+    pub(super) fn enqueue(
+        self: &Arc<Shelf>,
+        cell: &Cell,
+        kept: &mut Kept,
+        waiting: impl FnOnce() -> Box<str>,
+    ) {
+        if let (Balance::Shared(share), Some(sharing)) = (&mut kept.balance, &self.sharing) {
+            if !share.is_queued {
+                share.is_queued = true;
+                let (shelf, cell) = (Arc::clone(self), Arc::clone(cell));
+                sharing.arrives(Waiting { shelf, cell, pool: waiting() });
+            }
+        }
+    }
+
+    /// Names the pool of a holder's balance, the same in every replica.
+    pub(super) fn pool(&self, holder: &Holder<'_>, is_overflow: bool) -> Box<str> {
+        let model = self.terms().limits.model_name();
+        key::pool(model, self.scope, &self.name, holder, is_overflow)
     }
 
     /// Brings every balance to the sizes of today.
@@ -91,7 +128,7 @@ impl Shelf {
         let created = self.with_key(holder, |key| {
             let is_idle = |kept: &Kept| kept.is_idle(&self.terms(), now_ms);
             let table = self.table(holder.twins);
-            table.find_or_insert(key, &self.room, || self.fresh(now_ms), is_idle)
+            table.find_or_insert(key, &self.room, || self.fresh(holder, now_ms), is_idle)
         });
         match created {
             Some(cell) => Found { cell, is_overflow: false },
@@ -101,7 +138,7 @@ impl Shelf {
 
     /// The balance that all keys share for which there is no room.
     pub(super) fn overflow(&self, holder: &Holder<'_>, now_ms: u64) -> Found {
-        let cell = self.table(holder.twins).overflow(|| self.fresh(now_ms));
+        let cell = self.table(holder.twins).overflow(|| self.fresh(holder, now_ms));
         Found { cell, is_overflow: true }
     }
 
@@ -127,13 +164,22 @@ impl Shelf {
     /// Every balance that binds, with the names that its key is made of.
     pub(super) fn for_each(&self, mut visit: impl FnMut(key::Names<'_>, &mut Kept)) {
         self.real.for_each(|key, kept| {
-            kept.bring_to(&self.terms());
             visit(key::names(self.scope, key), kept);
         });
     }
 
-    fn fresh(&self, now_ms: u64) -> Kept {
-        Kept::fresh(&self.terms(), now_ms)
+    /// A balance that nobody has used before.
+    pub(super) fn fresh(&self, holder: &Holder<'_>, now_ms: u64) -> Kept {
+        let terms = self.terms();
+        let balance = match &self.sharing {
+            Some(sharing) if !holder.twins => {
+                let standing = sharing.standing(terms.on_store_loss);
+                Balance::Shared(Box::new(Share::fresh(&terms.limits, standing, now_ms)))
+            }
+            // Twins are local.
+            _ => Balance::fresh(&terms.limits, now_ms),
+        };
+        Kept::new(balance, &terms, now_ms)
     }
 
     fn table(&self, twins: bool) -> &Table {
@@ -154,7 +200,7 @@ impl Drop for Shelf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{OnStoreLoss, bucket, throttle};
+    use crate::budget::{Limits, OnStoreLoss, bucket, throttle};
 
     /// The log tells of the one, and the store goes by the other.
     #[test]
@@ -166,7 +212,7 @@ mod tests {
         let bucket = Limits::TokenBucket(bucket::Limits { capacity: 500, costs });
         let (scope, on_store_loss) = (Scope::Tenant, OnStoreLoss::LocalShare);
         let one = Budget { name: "b".into(), scope, limits: throttle(10), on_store_loss };
-        let shelf = Shelf::new(&one, Arc::new(Room::new(1)));
+        let shelf = Shelf::new(&one, Arc::new(Room::new(1)), None);
         for (later, continues) in [
             (one.clone(), true),
             (Budget { limits: throttle(20), ..one.clone() }, true),
@@ -187,7 +233,11 @@ mod tests {
             let limits = throttle::Limits { tokens_max: 10, token_ratio_thousandths: 1 };
             let limits = Limits::Throttle(limits);
             let on_store_loss = OnStoreLoss::Deny;
-            Shelf::new(&Budget { name: "b".into(), scope, limits, on_store_loss }, room.clone())
+            Shelf::new(
+                &Budget { name: "b".into(), scope, limits, on_store_loss },
+                room.clone(),
+                None,
+            )
         };
         let [global, tenant, route, pair] =
             [Scope::Global, Scope::Tenant, Scope::Operation, Scope::TenantOperation].map(shelf);

@@ -84,7 +84,7 @@ impl<'a> Ask<'a> {
 /// The balances of one attempt, held while it is decided.
 pub trait Account<'a> {
     /// What the budgets say to one more retry.
-    fn coverage(&self) -> Coverage<'a>;
+    fn coverage(&mut self) -> Coverage<'a>;
 
     /// Charges every budget that has not paid yet, or none, and adds what they paid to `grant`.
     ///

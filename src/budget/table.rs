@@ -146,13 +146,17 @@ impl Shard {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Limits, kept::Terms, throttle};
+    use super::super::balance::Balance;
+    use super::super::{Budget, Limits, OnStoreLoss, Scope, kept::Terms, throttle};
     use super::*;
 
     #[test]
     fn keys_are_spread_over_all_shards() {
         let limits = throttle::Limits { tokens_max: 10, token_ratio_thousandths: 1 };
-        let fresh = || Kept::fresh(&Terms::new(Limits::Throttle(limits)), 0);
+        let limits = Limits::Throttle(limits);
+        let (name, scope, on_store_loss) = ("b".into(), Scope::Tenant, OnStoreLoss::Deny);
+        let terms = Terms::new(&Budget { name, scope, limits, on_store_loss });
+        let fresh = || Kept::new(Balance::fresh(&limits, 0), &terms, 0);
         let (table, room) = (Table::new(), Room::new(usize::MAX));
         for key in 0..6_400_u32 {
             table.find_or_insert(&key.to_be_bytes(), &room, fresh, |_| false).unwrap();

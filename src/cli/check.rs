@@ -7,14 +7,19 @@ use std::{
 use clap::Args;
 
 use super::{BAD, FINE};
-use crate::policy::{Policies, guarantee};
+use crate::policy::{Policies, Warning, guarantee, shared_guarantee};
 
 #[derive(Debug, Args)]
 pub(super) struct Check {
     /// Policy files
     #[arg(required = true)]
     policy: Vec<PathBuf>,
+    /// Print what holds for N replicas together that share their budgets; absent: for one process
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=REPLICAS_MAX))]
+    replicas: Option<u32>,
 }
+
+const REPLICAS_MAX: i64 = 1_000;
 
 impl Check {
     pub(super) fn run(self) -> anyhow::Result<u8> {
@@ -23,7 +28,8 @@ impl Check {
         for path in &self.policy {
             match Policies::load(path) {
                 Ok(policies) => {
-                    super::unless_closed(write(&mut out, &path.display().to_string(), &policies))?;
+                    let name = path.display().to_string();
+                    super::unless_closed(write(&mut out, &name, &policies, self.replicas))?;
                 }
                 Err(rejected) => {
                     super::complain(&rejected);
@@ -35,9 +41,17 @@ impl Check {
     }
 }
 
-fn write(out: &mut impl Write, name: &str, policies: &Policies) -> io::Result<()> {
+fn write(
+    out: &mut impl Write,
+    name: &str,
+    policies: &Policies,
+    replicas: Option<u32>,
+) -> io::Result<()> {
     writeln!(out, "{name}: fine, revision {}", policies.revision())?;
     for warning in policies.warnings() {
+        writeln!(out, "  warning: {warning}")?;
+    }
+    for warning in replicas.iter().flat_map(|n| Warning::of_sharing(policies.budgets(), *n)) {
         writeln!(out, "  warning: {warning}")?;
     }
     for sentence in policies.not_yet_enforced() {
@@ -47,7 +61,11 @@ fn write(out: &mut impl Write, name: &str, policies: &Policies) -> io::Result<()
         )?;
     }
     for budget in policies.budgets() {
-        writeln!(out, "  budget `{}`: {}", budget.name, guarantee(budget))?;
+        let guarantee = match replicas {
+            None => guarantee(budget),
+            Some(replicas) => shared_guarantee(budget, replicas),
+        };
+        writeln!(out, "  budget `{}`: {guarantee}", budget.name)?;
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(crate) use duration::{Gep2257, parse_ms};
 pub(crate) use nearest::nearest;
 pub(crate) use rejected::{quoted, text};
 
-pub use guarantee::guarantee;
+pub use guarantee::{guarantee, shared_guarantee};
 pub use pattern::Pattern;
 pub use rejected::{Place, Problem, Rejected};
 pub use warning::Warning;

@@ -2,7 +2,7 @@
 use std::fmt;
 
 use super::Policy;
-use crate::budget::{Budget, BudgetId, Scope};
+use crate::budget::{Budget, BudgetId, Limits, Scope};
 
 /// Something that a policy file may say, and perhaps does not mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,28 @@ pub enum Warning {
         /// The policy's name.
         policy: Box<str>,
     },
+    /// Not every replica can hold a token of the floor.
+    SmallFloor {
+        /// The budget's name.
+        budget: Box<str>,
+        /// Tokens of the full floor.
+        count: u32,
+        /// Replicas that share it.
+        replicas: u32,
+    },
+}
+
+impl Warning {
+    /// Every warning about budgets that `replicas` replicas share, besides those of the file.
+    pub fn of_sharing(budgets: &[Budget], replicas: u32) -> impl Iterator<Item = Warning> {
+        budgets.iter().filter_map(move |budget| match budget.limits {
+            Limits::Ratio(limits) if 0 < limits.floor.count && limits.floor.count < replicas => {
+                let (budget, count) = (budget.name.clone(), limits.floor.count);
+                Some(Warning::SmallFloor { budget, count, replicas })
+            }
+            Limits::Ratio(_) | Limits::Throttle(_) | Limits::TokenBucket(_) => None,
+        })
+    }
 }
 
 impl fmt::Display for Warning {
@@ -37,6 +59,13 @@ impl fmt::Display for Warning {
                 f,
                 "policy `{policy}` has no budget of scope global or operation: every tenant brings \
                  a balance of its own, and nothing bounds their sum"
+            ),
+            Warning::SmallFloor { budget, count, replicas } => write!(
+                f,
+                "budget `{budget}` has a floor of {count}, which is smaller than {replicas} \
+                 replicas: not every replica can hold a token of it. Most of a burst is refused \
+                 where no token is; a replica may grant one retry on credit there, and no other \
+                 until the floor has paid for it"
             ),
         }
     }

@@ -140,6 +140,24 @@ fn check_prints_the_guarantee() {
     assert_eq!(code, 0);
     assert!(out.contains("<= 20 % of the requests reported in (T + 10s) + 10 x (1 + T / 1s)"));
     assert!(out.contains("warning"), "the embedded policy has no global budget");
+    assert!(!out.contains("replica"), "{out}");
+}
+
+#[test]
+fn check_prints_the_guarantee_over_replicas() {
+    let path = policy_file("shared.yaml", include_str!("../../src/policy/default.yaml"));
+    let (code, three, _) = retryd(&["check", "--replicas", "3", &path], "");
+    assert_eq!(code, 0);
+    assert!(three.contains("+ 10 x (1 + T / 1s) + 3; per tenant, over all 3 replicas"), "{three}");
+    assert!(!three.contains("has a floor of 10"), "{three}");
+    let (code, many, _) = retryd(&["check", &path, "--replicas", "1000"], "");
+    assert_eq!(code, 0);
+    let warning = "warning: budget `per-tenant` has a floor of 10, which is smaller than 1000";
+    assert!(many.contains(warning), "{many}");
+    for (replicas, code) in [("0", 2), ("1", 0), ("1001", 2), ("-1", 2), ("x", 2)] {
+        let (ended, _, error) = retryd(&["check", &path, "--replicas", replicas], "");
+        assert_eq!(ended, code, "{replicas}: {error}");
+    }
 }
 
 #[test]

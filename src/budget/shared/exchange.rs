@@ -114,10 +114,19 @@ impl Sizes {
 pub struct Standing {
     /// Since when the store is lost.
     pub lost_since_ms: Option<u64>,
-    /// Until when a pool that is missing may be one that the store has lost, and not a new one.
-    pub emptied_until_ms: u64,
+    /// When the store was found empty. For a while a pool that is missing may be one that it has
+    /// lost, and not a new one.
+    pub emptied_ms: Option<u64>,
     /// Replicas that share, or did before the store was lost.
     pub replicas: u32,
     /// What the budget grants while the store is lost.
     pub on_store_loss: OnStoreLoss,
+}
+
+impl Standing {
+    /// Whether a pool that is missing may have been there before.
+    pub(super) fn has_emptied(&self, sizes: &Sizes, now_ms: u64) -> bool {
+        self.emptied_ms
+            .is_some_and(|emptied_ms| now_ms < emptied_ms.saturating_add(sizes.life_ms()))
+    }
 }

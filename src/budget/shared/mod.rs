@@ -13,7 +13,16 @@ mod demand;
 pub mod exchange;
 mod local;
 pub mod pools;
+mod price;
+mod queue;
+mod reach;
+mod rounds;
 mod share;
+mod sharing;
+mod ticker;
 mod trade;
 
+pub(in crate::budget) use queue::Waiting;
 pub(in crate::budget) use share::Share;
+pub use sharing::{Sharing, StoreState};
+pub use ticker::Ticker;

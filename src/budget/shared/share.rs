@@ -3,21 +3,17 @@
 use super::demand::Demand;
 use super::exchange::{Sizes, Standing};
 use super::local::Local;
+use super::price::Price;
+use super::reach::Reach;
 use crate::budget::balance::{Debit, Purpose};
-use crate::budget::ratio::Floor;
-use crate::budget::window::{RETRY_UNITS, Window};
-use crate::budget::{Limits, OnStoreLoss, Usage, bucket, in_proportion, ratio, saturated, throttle};
-
-/// A replica that never exchanged lends what the floor refills in this time.
-const LENT_REFILLS_MS: u64 = 5_000;
-/// How long what the last exchange told may be relied on.
-const SEEN_MS: u64 = 10 * 60 * 1_000;
-/// Exchanges of this balance alone that must fail before the store counts as lost for it.
-const MISSED_MAX: u8 = 4;
+use crate::budget::window::Window;
+use crate::budget::{
+    Limits, OnStoreLoss, Usage, bucket, in_proportion, ratio, saturated, throttle,
+};
 
 /// One replica's part of one balance. Every time in it is the fleet's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
+pub(in crate::budget) struct Share {
     pub(super) own: Own,
     /// Leased tokens, and until when.
     pub(super) lease: u64,
@@ -27,14 +23,13 @@ pub struct Share {
     /// Tokens granted on credit that the pool does not know of for sure.
     pub(super) owes: u64,
     /// Stands in for the lease while the store is lost.
-    local: Option<Local>,
+    pub(super) local: Option<Local>,
     pub(super) demand: Demand,
     /// Something came in or went out since the last exchange.
     pub(super) touched: bool,
     pub(super) seen: Option<Seen>,
     pub(super) sequence: u64,
-    pub(super) missed: u8,
-    pub(super) standing: Standing,
+    pub(super) reach: Reach,
     pub(super) now_ms: u64,
     /// Somebody will exchange it.
     pub(in crate::budget) is_queued: bool,
@@ -67,10 +62,10 @@ impl Share {
         let own = match limits {
             Limits::Ratio(_) => Own::Window(Window::empty(now_ms)),
             Limits::TokenBucket(_) => Own::Earned(0),
-            Limits::Throttle(limits) => {
-                let full = throttle::Balance::fresh(limits);
+            Limits::Throttle(throttle) => {
+                let full = throttle::Balance::fresh(throttle);
                 let may_be_empty = standing.lost_since_ms.is_some()
-                    || now_ms < standing.emptied_until_ms;
+                    || standing.has_emptied(&Sizes::of(limits), now_ms);
                 let balance = if may_be_empty { full.halved() } else { full };
                 Own::Copy { balance, failures: 0, successes: 0 }
             }
@@ -86,8 +81,7 @@ impl Share {
             touched: false,
             seen: None,
             sequence: 0,
-            missed: 0,
-            standing,
+            reach: Reach::new(standing),
             now_ms,
             is_queued: false,
         };
@@ -95,9 +89,14 @@ impl Share {
         share
     }
 
+    /// A fresh one that stands in its place.
+    pub(in crate::budget) fn renewed(&self, limits: &Limits, now_ms: u64) -> Share {
+        Share { sequence: self.sequence, ..Share::fresh(limits, self.reach.standing, now_ms) }
+    }
+
     /// Moves on to `now_ms`. To be called before anything is asked of it.
     pub(in crate::budget) fn settle(&mut self, limits: &Limits, standing: Standing, now_ms: u64) {
-        self.standing = standing;
+        self.reach.standing = standing;
         self.now_ms = self.now_ms.max(now_ms);
         if let (Own::Window(window), Limits::Ratio(limits)) = (&mut self.own, limits) {
             window.move_on(limits.interval_ms, self.now_ms);
@@ -105,7 +104,7 @@ impl Share {
         if self.lease_until_ms <= self.now_ms {
             self.returns = self.returns.saturating_add(std::mem::take(&mut self.lease));
         }
-        self.local = match (limits, standing.on_store_loss, self.lost_since_ms()) {
+        self.local = match (limits, standing.on_store_loss, self.reach.lost_since_ms()) {
             (Limits::Ratio(limits), OnStoreLoss::LocalShare, Some(since_ms)) => {
                 let local = self.local.unwrap_or(Local::empty(since_ms));
                 Some(local.refilled(&limits.floor, standing.replicas, self.now_ms))
@@ -116,7 +115,7 @@ impl Share {
 
     /// Earns for what was reported.
     pub(in crate::budget) fn deposit(&mut self, limits: &Limits, usage: &Usage) {
-        let is_lost = self.lost_since_ms().is_some();
+        let is_lost = self.reach.lost_since_ms().is_some();
         match (&mut self.own, limits) {
             (Own::Window(window), Limits::Ratio(limits)) => {
                 window.deposit(limits.units_earned(usage));
@@ -127,7 +126,7 @@ impl Share {
             }
             (Own::Earned(earned), Limits::TokenBucket(limits)) => {
                 // Nobody is asked to take it in while the store is lost.
-                let replicas = if is_lost { self.standing.replicas.max(1) } else { 1 };
+                let replicas = if is_lost { self.reach.standing.replicas.max(1) } else { 1 };
                 let most = u64::from(limits.capacity / replicas);
                 *earned = earned.saturating_add(limits.tokens_earned(usage)).min(most.max(*earned));
             }
@@ -219,42 +218,9 @@ impl Share {
         }
     }
 
-    /// Whole retries that it would grant now.
-    pub(in crate::budget) fn available(&self, limits: &Limits) -> u32 {
-        let lent = u64::from(self.lends(limits));
-        match (&self.own, limits) {
-            (Own::Window(window), Limits::Ratio(_)) => {
-                let tokens = self.lease.saturating_add(self.local_tokens()).saturating_add(lent);
-                window.retries().saturating_add(saturated(tokens))
-            }
-            (Own::Copy { balance, .. }, Limits::Throttle(limits)) if !self.is_denied() => {
-                balance.available(limits)
-            }
-            (Own::Earned(_), Limits::TokenBucket(bucket)) => {
-                let tokens = self.lease.saturating_add(self.spendable());
-                let retries = tokens / u64::from(bucket.costs.transient.max(1));
-                saturated(retries.saturating_add(lent))
-            }
-            _ => 0,
-        }
-    }
-
-    /// The same with what the pool had at the last exchange.
-    pub(in crate::budget) fn available_with_pool(&self, limits: &Limits) -> u32 {
-        let Some(seen) = &self.seen else { return self.available(limits) };
-        let pool = match limits {
-            Limits::Ratio(ratio) => {
-                (seen.units_left / RETRY_UNITS).saturating_add(seen.level / ratio.floor.token())
-            }
-            Limits::Throttle(_) => 0,
-            Limits::TokenBucket(bucket) => seen.level / u64::from(bucket.costs.transient.max(1)),
-        };
-        self.available(limits).saturating_add(saturated(pool))
-    }
-
     /// The store is out of reach, and what is granted rests on this replica alone.
     pub(in crate::budget) fn is_degraded(&self) -> bool {
-        self.lost_since_ms().is_some()
+        self.reach.lost_since_ms().is_some()
     }
 
     /// Carries what is in it over to other sizes. What a lease grows by comes from the pool.
@@ -276,109 +242,5 @@ impl Share {
             }
             _ => {}
         }
-    }
-
-    /// What `retries` would be paid with. `None` if there is not enough.
-    fn price(&self, limits: &Limits, purpose: Purpose, retries: u32) -> Option<Price> {
-        match (&self.own, limits) {
-            (Own::Window(window), Limits::Ratio(_)) => {
-                let mut due = Due(retries.into());
-                let earned = due.pay(window.retries().into());
-                let lease = due.pay(self.lease);
-                let local = due.pay(self.local_tokens());
-                Some(Price { earned, lease, local, owes: self.lent(due, 1, limits)? })
-            }
-            (Own::Copy { balance, .. }, Limits::Throttle(limits)) if !self.is_denied() => {
-                let earned = match purpose {
-                    Purpose::Attempt(_) => balance.grants(limits).then_some(0)?,
-                    Purpose::Lease => {
-                        let left = balance.withdraw(limits, retries)?;
-                        u64::from(balance.thousandths().saturating_sub(left.thousandths()))
-                    }
-                };
-                Some(Price { earned, lease: 0, local: 0, owes: 0 })
-            }
-            (Own::Earned(_), Limits::TokenBucket(bucket)) => {
-                let each = u64::from(bucket.costs.of(purpose.class()));
-                let mut due = Due(each.saturating_mul(retries.into()));
-                let lease = due.pay(self.lease);
-                let earned = due.pay(self.spendable());
-                Some(Price { earned, lease, local: 0, owes: self.lent(due, each, limits)? })
-            }
-            _ => None,
-        }
-    }
-
-    /// What is granted on credit: one retry at most, and only if nothing is owed.
-    fn lent(&self, due: Due, each: u64, limits: &Limits) -> Option<u64> {
-        let Due(tokens) = due;
-        (tokens == 0 || (tokens <= each && self.lends(limits))).then_some(tokens)
-    }
-
-    /// Whether one retry may go ahead of what pays for it. Every replica does that once until the
-    /// pool has paid what all owe: so together they are never ahead by more than one each.
-    fn lends(&self, limits: &Limits) -> bool {
-        if self.is_degraded() || 0 < self.owes {
-            return false;
-        }
-        let (has_own, refills) = match (&self.own, limits) {
-            (Own::Window(window), Limits::Ratio(ratio)) => (!window.is_empty(), ratio.floor),
-            (Own::Earned(earned), Limits::TokenBucket(_)) => (0 < *earned, Floor::NONE),
-            _ => return false,
-        };
-        match &self.seen {
-            Some(seen) if self.now_ms.saturating_sub(seen.sent_ms) <= SEEN_MS => {
-                let pays = 0 < seen.level || 0 < seen.units_left || 0 < self.lease || has_own;
-                seen.debt == 0 && (pays || 0 < refills.count)
-            }
-            _ => {
-                let refilled = u64::from(refills.count).saturating_mul(LENT_REFILLS_MS);
-                let replicas = u64::from(self.standing.replicas);
-                0 < refills.count && refills.interval_ms.saturating_mul(replicas) <= refilled
-            }
-        }
-    }
-
-    fn lost_since_ms(&self) -> Option<u64> {
-        let alone = (MISSED_MAX <= self.missed).then_some(self.lease_until_ms);
-        self.standing.lost_since_ms.or(alone)
-    }
-
-    /// The store is lost, and the budget grants nothing without it.
-    fn is_denied(&self) -> bool {
-        self.is_degraded() && self.standing.on_store_loss == OnStoreLoss::Deny
-    }
-
-    fn local_tokens(&self) -> u64 {
-        self.local.map_or(0, |local| local.tokens())
-    }
-
-    /// Earned tokens that pay for a retry here.
-    fn spendable(&self) -> u64 {
-        match &self.own {
-            Own::Earned(earned) if !self.is_denied() => *earned,
-            _ => 0,
-        }
-    }
-}
-
-/// What retries are paid with: retries for a ratio, tokens otherwise.
-#[derive(Clone, Copy, Debug)]
-struct Price {
-    earned: u64,
-    lease: u64,
-    local: u64,
-    owes: u64,
-}
-
-/// What is not paid yet.
-struct Due(u64);
-
-impl Due {
-    /// Pays with up to `there`, and tells how much.
-    fn pay(&mut self, there: u64) -> u64 {
-        let paid = self.0.min(there);
-        self.0 = self.0.saturating_sub(paid);
-        paid
     }
 }

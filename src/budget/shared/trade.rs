@@ -5,7 +5,7 @@ use crate::budget::window::RETRY_UNITS;
 use crate::budget::{Limits, throttle};
 
 /// How long a lease is good for, from the moment that its exchange was sent.
-pub const LEASE_MS: u64 = 500;
+const LEASE_MS: u64 = 500;
 /// How often what is held is told when nothing else is to say. So a lease outlives a late answer.
 const RENEWED_MS: u64 = 300;
 /// How often a replica looks whether a debt was paid, and for how long after it was last asked.
@@ -106,7 +106,7 @@ impl Share {
         reply: &Reply,
         sent_ms: u64,
     ) {
-        self.missed = 0;
+        self.reach.found();
         let Reply { active, debt, level, units_left, .. } = *reply;
         self.seen = Some(Seen { sent_ms, active, debt, level, units_left });
         match (&mut self.own, limits) {
@@ -131,7 +131,8 @@ impl Share {
 
     /// The store has refused a call, so nothing of it was done.
     pub(in crate::budget) fn refused_call(&mut self, limits: &Limits, call: &Call) {
-        self.unanswered();
+        self.reach.missed(self.now_ms);
+        self.touched = true;
         match (&mut self.own, limits) {
             (Own::Window(window), Limits::Ratio(limits)) => {
                 for (began, units) in &call.gives {
@@ -149,7 +150,7 @@ impl Share {
     /// Nobody knows what became of a call. What was given is gone, what was asked for was not
     /// received, and what is owed is told again.
     pub(in crate::budget) fn unanswered(&mut self) {
-        self.missed = self.missed.saturating_add(1);
+        self.reach.missed(self.now_ms);
         self.touched = true;
     }
 
@@ -170,7 +171,7 @@ impl Share {
                 let before = balance.minus_thousandths(*successes).plus(limits, *failures);
                 before.thousandths().into()
             }
-            _ if knew || self.now_ms < self.standing.emptied_until_ms => 0,
+            _ if knew || self.reach.standing.has_emptied(sizes, self.now_ms) => 0,
             _ => sizes.full(),
         }
     }

@@ -1,0 +1,152 @@
+//! The task that exchanges shares with their pools, beside all decisions.
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::pools::{Attendance, Failure, Fleet, Pools};
+use super::rounds::{Rounds, Sent};
+use super::sharing::Sharing;
+use crate::clock::{Clock, Dice};
+
+/// Between two rounds, 10 % more or less.
+const TICK: Duration = Duration::from_millis(100);
+/// Exchanges of one round at most, so that the store's load is bounded whatever is asked.
+const EXCHANGES_MAX: usize = 1_000;
+/// Exchanges that are sent together.
+const BATCH: usize = 250;
+/// Rounds without an answer until the store counts as lost.
+const MISSED_MAX: u32 = 4;
+/// How long the store remembers who attended.
+const ATTENDED_MS: u64 = 10 * 60 * 1_000;
+/// How long the end of the process may take to give everything back.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Runs until it is told to end, and then gives everything back.
+#[derive(Debug)]
+pub struct Ticker<P> {
+    pools: P,
+    rounds: Rounds,
+    dice: Dice,
+    is_reached: watch::Sender<bool>,
+    /// Rounds without an answer.
+    missed: u32,
+    /// When the store answered last, on this process's clock.
+    reached_ms: u64,
+    /// When it did in the fleet's time.
+    attended_ms: Option<u64>,
+}
+
+impl<P: Pools> Ticker<P> {
+    /// A ticker for the balances of `sharing`.
+    pub fn new(pools: P, sharing: Arc<Sharing>, clock: Clock, dice: Dice) -> Ticker<P> {
+        Ticker {
+            pools,
+            dice,
+            is_reached: watch::Sender::new(false),
+            missed: 0,
+            reached_ms: clock.now().monotonic_ms,
+            attended_ms: None,
+            rounds: Rounds::new(sharing, clock),
+        }
+    }
+
+    /// Tells whether the store answers, again whenever that changes.
+    pub fn reached(&self) -> watch::Receiver<bool> {
+        self.is_reached.subscribe()
+    }
+
+    /// Exchanges until `end`, then gives back what is held.
+    pub async fn run(mut self, end: CancellationToken) {
+        while !end.is_cancelled() {
+            if self.attend().await {
+                self.exchange_due().await;
+            }
+            tokio::select! {
+                () = sleep(self.pause()) => {}
+                () = end.cancelled() => {}
+            }
+        }
+        if timeout(FAREWELL, self.give_everything_back()).await.is_err() {
+            tracing::warn!("the store did not take back in time what this process held");
+        }
+    }
+
+    /// Tells the fleet that this replica lives. Whether the store answers shows here.
+    async fn attend(&mut self) -> bool {
+        let now_ms = self.rounds.now_ms();
+        let knew = self
+            .attended_ms
+            .is_some_and(|attended_ms| now_ms < attended_ms.saturating_add(ATTENDED_MS));
+        let attendance = Attendance { now_ms: self.rounds.claim(), knew };
+        match self.pools.attend(attendance).await {
+            Ok(fleet) => {
+                self.found(&fleet);
+                true
+            }
+            Err(failure) => {
+                self.missed(&failure);
+                false
+            }
+        }
+    }
+
+    fn found(&mut self, fleet: &Fleet) {
+        // Before the time: a step forward must not refill what stands in for the store.
+        self.rounds.sharing.found(fleet);
+        self.rounds.learn_time(fleet.now_ms);
+        self.attended_ms = Some(self.rounds.now_ms());
+        self.reached_ms = self.rounds.clock.now().monotonic_ms;
+        self.missed = 0;
+        if !self.is_reached.send_replace(true) {
+            tracing::info!(replicas = fleet.replicas, "the store answers");
+        }
+    }
+
+    fn missed(&mut self, failure: &Failure) {
+        self.missed = self.missed.saturating_add(1);
+        if self.missed == MISSED_MAX {
+            let sharing = &self.rounds.sharing;
+            sharing.lost(sharing.fleet_ms(self.reached_ms));
+            self.is_reached.send_replace(false);
+            let error = failure.to_string();
+            tracing::warn!(error, "the store is lost: budgets go by what is here");
+        }
+    }
+
+    async fn exchange_due(&mut self) {
+        self.rounds.begin();
+        let mut places = EXCHANGES_MAX;
+        while 0 < places {
+            let sent = self.rounds.next(BATCH.min(places));
+            places = places.saturating_sub(sent.len());
+            if sent.is_empty() || !self.exchange(sent).await {
+                break;
+            }
+        }
+        self.rounds.end();
+    }
+
+    /// `false` if the store does not answer.
+    async fn exchange(&mut self, sent: Vec<Sent>) -> bool {
+        let answers = self.pools.exchange(&self.rounds.errands(&sent)).await;
+        self.rounds.receive(sent, answers)
+    }
+
+    async fn give_everything_back(&mut self) {
+        let mut sent = self.rounds.farewells();
+        while !sent.is_empty() {
+            let rest = sent.split_off(sent.len().min(BATCH));
+            if !self.exchange(sent).await {
+                return;
+            }
+            sent = rest;
+        }
+        self.pools.leave().await.ok();
+    }
+
+    fn pause(&self) -> Duration {
+        TICK.mul_f64(0.9 + 0.2 * f64::from(self.dice.roll()) / f64::from(u32::MAX))
+    }
+}
