@@ -59,7 +59,14 @@ impl History {
     pub(crate) fn check(&self) -> Result<(), Broken> {
         match self.limits {
             Limits::Ratio(ratio) => {
+                let earned = self.events.iter().scan(0, |sum, (_, event)| {
+                    if let Event::Earned { number, .. } = event {
+                        *sum += number;
+                    }
+                    Some(*sum)
+                });
                 let bound = Bound {
+                    earned: std::iter::once(0).chain(earned).collect(),
                     percent: f64::from(ratio.percent) / 100.0,
                     interval_ms: ratio.interval_ms,
                     count: f64::from(ratio.floor.count),
@@ -114,6 +121,8 @@ impl History {
 }
 
 struct Bound<'h> {
+    /// Reported before each event.
+    earned: Vec<u64>,
     percent: f64,
     interval_ms: u64,
     count: f64,
@@ -171,14 +180,8 @@ impl Bound<'_> {
 
     /// Reported before a moment.
     fn earned_until(&self, before_ms: u64) -> f64 {
-        // Called once for each grant and in order of time: a sum each would be quadratic.
-        let events = &self.history.events;
-        let end = events.partition_point(|(at_ms, _)| *at_ms < before_ms);
-        let earned = |event: &(u64, Event)| match event.1 {
-            Event::Earned { number, .. } => number,
-            _ => 0,
-        };
-        events[..end].iter().map(earned).sum::<u64>() as f64
+        let end = self.history.events.partition_point(|(at_ms, _)| *at_ms < before_ms);
+        self.earned[end] as f64
     }
 
     /// Every window for itself, with all terms.
@@ -189,11 +192,9 @@ impl Bound<'_> {
         for first in (0..events.len()).filter(|first| grants(&events[*first].1)) {
             let from_ms = events[first].0;
             let since_ms = from_ms.saturating_sub(self.interval_ms);
-            let before = events.partition_point(|(at_ms, _)| *at_ms < since_ms);
-            let (mut granted, mut earned, mut besides) = (0.0, 0.0, 0.0);
-            // Reports of the same moment count, whichever was told first.
-            let mut reported = before;
-            for (place, (to_ms, event)) in events.iter().enumerate().skip(first) {
+            let reported_before = self.earned_until(since_ms);
+            let (mut granted, mut besides) = (0.0, 0.0);
+            for (to_ms, event) in &events[first..] {
                 match *event {
                     Event::Granted { retries, .. } => granted += f64::from(retries),
                     Event::Released { retries, of, .. } if first <= of => {
@@ -206,12 +207,8 @@ impl Bound<'_> {
                 if !grants(event) {
                     continue;
                 }
-                while events.get(reported).is_some_and(|(at_ms, _)| at_ms <= to_ms) {
-                    if let Event::Earned { number, .. } = events[reported].1 {
-                        earned += number as f64;
-                    }
-                    reported += 1;
-                }
+                // Reports of the same moment count, whichever was told first.
+                let earned = self.earned_until(to_ms + 1) - reported_before;
                 let time_ms = (to_ms - from_ms) as f64;
                 let bound = self.percent * earned
                     + self.count * (1.0 + time_ms / self.floor_ms)
@@ -222,7 +219,6 @@ impl Bound<'_> {
                 if ROUNDING < excess && worst.as_ref().is_none_or(|w| w.granted - w.bound < excess) {
                     worst = Some(Broken { from_ms, to_ms: *to_ms, granted, bound });
                 }
-                let _ = place;
             }
         }
         worst.map_or(Ok(()), Err)

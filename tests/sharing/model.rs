@@ -127,6 +127,10 @@ impl Store {
         }
     }
 
+    pub(crate) fn has_pool(&self, time_ms: u64, name: &str) -> bool {
+        self.pools.get(name).is_some_and(|(expires_ms, _)| time_ms < *expires_ms)
+    }
+
     /// Drops one pool.
     pub(crate) fn drop_pool(&mut self, name: &str) {
         self.pools.remove(name);

@@ -2,6 +2,7 @@
 //! held for long: one datagram for each call, and one for each answer.
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,14 +29,28 @@ pub(crate) struct Host {
     pub(crate) time_ms: Rc<Cell<u64>>,
     /// Refuses every call, as a server does that is loading or has become a copy.
     pub(crate) refuses: Rc<Cell<bool>>,
-    pub(crate) seen: Rc<RefCell<Vec<Executed>>>,
+    /// The time of the simulation.
+    pub(crate) now_ms: Rc<Cell<u64>>,
+    pub(crate) executed: Rc<RefCell<Vec<Executed>>>,
 }
 
-/// What the host did, for those who read what went wrong.
+/// One exchange at the pools.
 #[derive(Debug)]
 pub(crate) struct Executed {
-    pub(crate) pool: String,
-    pub(crate) text: String,
+    pub(crate) at_ms: u64,
+    pub(crate) pool: Box<str>,
+    /// There was no such pool, and it began with something.
+    pub(crate) filled_it: bool,
+    who: String,
+    call: Call,
+    reply: Reply,
+}
+
+impl fmt::Display for Executed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Executed { at_ms, who, call, reply, .. } = self;
+        write!(f, "{at_ms:>7}  {who} says {}, hears {}", spoken(call), heard(reply))
+    }
 }
 
 impl Host {
@@ -59,12 +74,14 @@ impl Host {
             }
             Said::Exchanges { pool, now_ms, call } => {
                 let errand = Errand { pool: pool.into(), now_ms, call: call_of(&call) };
+                let filled_it = 0 < errand.call.start && !store.has_pool(time_ms, &errand.pool);
                 let reply = store.exchange(time_ms, who, &errand);
-                self.seen.borrow_mut().push(Executed {
-                    pool: errand.pool.into(),
-                    text: format!("{who} says {}, hears {}", spoken(&errand.call), heard(&reply)),
-                });
-                Told::Reply(numbers_of(&reply))
+                let told = Told::Reply(numbers_of(&reply));
+                let (at_ms, who) = (self.now_ms.get(), who.to_owned());
+                let Errand { pool, call, .. } = errand;
+                let executed = Executed { at_ms, pool, filled_it, who, call, reply };
+                self.executed.borrow_mut().push(executed);
+                told
             }
             Said::Leaves => {
                 store.leave(who);
