@@ -81,8 +81,7 @@ impl Callers {
     fn request(&mut self, lives: &[Life], number: usize, now_ms: u64) {
         let traffic = self.balances[number].traffic;
         let fails = self.rng.u32(..100) < traffic.failing;
-        let usage =
-            Usage { requests: 1, first_try_successes: u64::from(!fails), ..Usage::NOTHING };
+        let usage = Usage { requests: 1, first_try_successes: u64::from(!fails), ..Usage::NOTHING };
         let reporter = traffic.reports.pick(&mut self.rng, self.replicas);
         self.report(lives, number, reporter, &usage, now_ms);
         if !fails {

@@ -78,8 +78,21 @@ impl Scripts {
         invocation.arg(who);
         let life = call.sizes.life_ms();
         let numbers = [
-            *now_ms, call.sequence, life, call.start, tokens, parts, refill, interval_ms, price,
-            forgives.into(), call.holds, call.wants, call.returns, call.owes, call.wants_units,
+            *now_ms,
+            call.sequence,
+            life,
+            call.start,
+            tokens,
+            parts,
+            refill,
+            interval_ms,
+            price,
+            forgives.into(),
+            call.holds,
+            call.wants,
+            call.returns,
+            call.owes,
+            call.wants_units,
         ];
         let gives = call.gives.iter().flat_map(|(began, units)| [*began, u64::from(*units)]);
         for number in numbers.into_iter().chain(gives) {
@@ -97,7 +110,8 @@ impl Scripts {
         let Attendance { now_ms, knew } = attendance;
         let mut invocation = self.fleet.key("fleet");
         invocation.arg(who).arg(now_ms).arg(u8::from(knew));
-        let [now_ms, replicas, emptied]: [u64; 3] = invocation.invoke(&mut self.connection).unwrap();
+        let [now_ms, replicas, emptied]: [u64; 3] =
+            invocation.invoke(&mut self.connection).unwrap();
         let replicas = u32::try_from(replicas).unwrap();
         Fleet { now_ms, replicas, emptied_ms: (0 < emptied).then_some(emptied) }
     }
@@ -217,10 +231,9 @@ impl Talk {
             (2, 0) => ratio(0, 1_000, 10_000),
             (2, 1) => ratio(7, 1_234, 9_999),
             (2, _) => ratio(30, 2_000, 1_337),
-            (3, 0) => Limits::Throttle(throttle::Limits {
-                tokens_max: 1_000,
-                token_ratio_thousandths: 1,
-            }),
+            (3, 0) => {
+                Limits::Throttle(throttle::Limits { tokens_max: 1_000, token_ratio_thousandths: 1 })
+            }
             (3, _) => {
                 Limits::Throttle(throttle::Limits { tokens_max: 3, token_ratio_thousandths: 253 })
             }

@@ -5,7 +5,8 @@
 //! crashed in T, plus for each replica cut off for a time t of T: count / replicas x
 //! (1 + t / floor interval), or nothing with `deny`. A token bucket: what was paid since the start
 //! costs no more than capacity + what was earned + the dearest retry for each replica and crash.
-//! A store that loses a pool which no living replica knew adds a full one.
+//! A store that loses a pool adds what was granted on credit and not paid yet; one which no living
+//! replica knew adds a full one.
 use std::fmt::{self, Write as _};
 
 use retryd::budget::{Limits, OnStoreLoss};
@@ -34,6 +35,8 @@ pub(crate) enum Event {
     Crashed { replica: usize },
     /// The store has lost the pool, and nobody who knew of it was left.
     Forgotten,
+    /// The store has lost the pool, and what was granted on credit with it: retries, or tokens.
+    Forgiven(u64),
 }
 
 /// One window in which too much was granted.
@@ -96,6 +99,7 @@ impl History {
                 Event::Released { cost, .. } => spent -= cost as f64,
                 Event::Crashed { .. } => bound += dearest,
                 Event::Forgotten => bound += capacity,
+                Event::Forgiven(tokens) => bound += tokens as f64,
             }
             if bound + ROUNDING < spent {
                 return Err(Broken { from_ms: 0, to_ms: *at_ms, granted: spent, bound });
@@ -144,7 +148,8 @@ impl Bound<'_> {
             match *event {
                 Event::Granted { retries, .. } => {
                     let before = granted
-                        - (self.percent * self.earned_until(at_ms.saturating_sub(self.interval_ms)))
+                        - (self.percent
+                            * self.earned_until(at_ms.saturating_sub(self.interval_ms)))
                         - (allowed + self.over_time(at_ms));
                     lowest = lowest.min(before);
                     granted += f64::from(retries);
@@ -155,6 +160,7 @@ impl Bound<'_> {
                 }
                 Event::Crashed { .. } => allowed += 1.0,
                 Event::Forgotten => allowed += self.count,
+                Event::Forgiven(retries) => allowed += retries as f64,
                 Event::Earned { .. } | Event::Released { .. } => {}
             }
         }
@@ -202,6 +208,7 @@ impl Bound<'_> {
                     }
                     Event::Crashed { .. } => besides += 1.0,
                     Event::Forgotten => besides += self.count,
+                    Event::Forgiven(retries) => besides += retries as f64,
                     Event::Released { .. } | Event::Earned { .. } => {}
                 }
                 if !grants(event) {
@@ -216,7 +223,8 @@ impl Bound<'_> {
                     + besides
                     + self.of_those_away(from_ms, *to_ms);
                 let excess = granted - bound;
-                if ROUNDING < excess && worst.as_ref().is_none_or(|w| w.granted - w.bound < excess) {
+                if ROUNDING < excess && worst.as_ref().is_none_or(|w| w.granted - w.bound < excess)
+                {
                     worst = Some(Broken { from_ms, to_ms: *to_ms, granted, bound });
                 }
             }
@@ -228,8 +236,7 @@ impl Bound<'_> {
         let away_ms = |replica: usize| {
             let away = self.history.away.iter().filter(|(away, ..)| *away == replica);
             away.map(|(_, from, to)| {
-                (*from <= to_ms && from_ms <= *to)
-                    .then(|| to_ms.min(*to) - from_ms.max(*from))
+                (*from <= to_ms && from_ms <= *to).then(|| to_ms.min(*to) - from_ms.max(*from))
             })
             .fold(None, |sum: Option<u64>, time_ms| match (sum, time_ms) {
                 (sum, None) => sum,
@@ -237,9 +244,7 @@ impl Bound<'_> {
             })
         };
         let each = |replica| match away_ms(replica) {
-            Some(time_ms) => {
-                self.count * self.part() * (1.0 + time_ms as f64 / self.floor_ms)
-            }
+            Some(time_ms) => self.count * self.part() * (1.0 + time_ms as f64 / self.floor_ms),
             None => 0.0,
         };
         (0..self.history.replicas as usize).map(each).sum()

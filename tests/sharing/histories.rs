@@ -22,11 +22,16 @@ pub(crate) fn histories(
         let mut events = callers.events(number).to_vec();
         // An estimate is not held against anything.
         if !matches!(budget.limits, Limits::Throttle(_)) {
-            let filled = executed.iter().filter(|one| one.filled_it && is_its(&one.pool)).skip(1);
-            let forgotten = filled
-                .filter(|one| !is_known(lives, &outcomes, one.at_ms, is_its))
-                .map(|one| (one.at_ms, Event::Forgotten));
-            insert(&mut events, forgotten);
+            let its: Vec<&Executed> = executed.iter().filter(|one| is_its(&one.pool)).collect();
+            let remade = its.windows(2).filter(|pair| pair[1].made_it);
+            let lost = remade.flat_map(|pair| {
+                let (last, first) = (pair[0], pair[1]);
+                let is_known = is_known(lives, &outcomes, first.at_ms, is_its);
+                let forgotten = 0 < first.call.start && !is_known;
+                let forgotten = forgotten.then_some((first.at_ms, Event::Forgotten));
+                forgotten.into_iter().chain([(first.at_ms, Event::Forgiven(last.reply.debt))])
+            });
+            insert(&mut events, lost);
         }
         let away = (0..plan.replicas).flat_map(|replica| {
             let its = lives.iter().zip(&outcomes).filter(move |(life, _)| life.replica == replica);

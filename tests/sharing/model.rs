@@ -59,9 +59,12 @@ impl Store {
         let mut units = Units::default();
         if 0 < interval_ms {
             let current = now * 10 / interval_ms;
-            for (began, number) in pool.units.iter().map(|(began, number)| (*began, *number)).chain(
-                call.gives.iter().map(|(began, number)| (*began, u64::from(*number))),
-            ) {
+            for (began, number) in pool
+                .units
+                .iter()
+                .map(|(began, number)| (*began, *number))
+                .chain(call.gives.iter().map(|(began, number)| (*began, u64::from(*number))))
+            {
                 units.put(began, number, interval_ms, current);
             }
         }
@@ -76,8 +79,7 @@ impl Store {
         pool.debt = if forgives { 0 } else { pool.debt - paid };
 
         let total = units.total();
-        let part =
-            if total <= 2 * RETRY_UNITS { total } else { (total / 2).max(RETRY_UNITS) };
+        let part = if total <= 2 * RETRY_UNITS { total } else { (total / 2).max(RETRY_UNITS) };
         let given = units.take(call.wants_units.min(part));
         let whole = pool.level / parts;
         let fair = (2 * price).max(whole.div_ceil(2)).max(tokens / active);
@@ -96,7 +98,8 @@ impl Store {
         let (debt, level) = (pool.debt, pool.level);
         pool.expires_ms = time_ms + life;
         self.pools.insert(name.clone(), (pool.expires_ms, pool));
-        let units = given.into_iter().map(|(began, number)| (began, u32::try_from(number).unwrap()));
+        let units =
+            given.into_iter().map(|(began, number)| (began, u32::try_from(number).unwrap()));
         Reply { now_ms: now, units: units.collect(), granted, active, debt, level, units_left }
     }
 

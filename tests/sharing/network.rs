@@ -19,6 +19,8 @@ use super::model;
 
 pub(crate) const POOL_HOST: &str = "pool";
 const PORT: u16 = 6_379;
+/// A call about a pool is shorter.
+const DATAGRAM_MAX: usize = 4_096;
 const CALL_MAX: Duration = Duration::from_millis(50);
 
 /// The host of the pools, as the simulation sees it from outside.
@@ -39,11 +41,11 @@ pub(crate) struct Host {
 pub(crate) struct Executed {
     pub(crate) at_ms: u64,
     pub(crate) pool: Box<str>,
-    /// There was no such pool, and it began with something.
-    pub(crate) filled_it: bool,
+    /// There was no such pool.
+    pub(crate) made_it: bool,
     who: String,
-    call: Call,
-    reply: Reply,
+    pub(crate) call: Call,
+    pub(crate) reply: Reply,
 }
 
 impl fmt::Display for Executed {
@@ -56,7 +58,7 @@ impl fmt::Display for Executed {
 impl Host {
     pub(crate) async fn run(self) -> turmoil::Result {
         let socket = UdpSocket::bind((IpAddr::from([0, 0, 0, 0]), PORT)).await?;
-        let mut datagram = [0; 65_536];
+        let mut datagram = vec![0; DATAGRAM_MAX];
         loop {
             let (length, from) = socket.recv_from(&mut datagram).await?;
             let Asked { id, who, said } = serde_json::from_slice(&datagram[..length])?;
@@ -74,12 +76,12 @@ impl Host {
             }
             Said::Exchanges { pool, now_ms, call } => {
                 let errand = Errand { pool: pool.into(), now_ms, call: call_of(&call) };
-                let filled_it = 0 < errand.call.start && !store.has_pool(time_ms, &errand.pool);
+                let made_it = !store.has_pool(time_ms, &errand.pool);
                 let reply = store.exchange(time_ms, who, &errand);
                 let told = Told::Reply(numbers_of(&reply));
                 let (at_ms, who) = (self.now_ms.get(), who.to_owned());
                 let Errand { pool, call, .. } = errand;
-                let executed = Executed { at_ms, pool, filled_it, who, call, reply };
+                let executed = Executed { at_ms, pool, made_it, who, call, reply };
                 self.executed.borrow_mut().push(executed);
                 told
             }
@@ -134,7 +136,7 @@ impl Remote {
             let _ = self.socket.send_to(&datagram, (POOL_HOST, PORT)).await;
         }
         let mut answers = BTreeMap::new();
-        let mut datagram = [0; 65_536];
+        let mut datagram = vec![0; DATAGRAM_MAX];
         while answers.len() < count {
             let received = timeout_at(until, self.socket.recv_from(&mut datagram)).await;
             let Ok(Ok((length, _))) = received else { break };
@@ -214,8 +216,19 @@ fn numbers_said(call: &Call) -> Vec<u64> {
     let Call { sequence, sizes, start, wants_units, holds, wants, returns, owes, gives } = call;
     let Sizes { tokens, parts, refill, interval_ms, price, forgives } = *sizes;
     let numbers = [
-        *sequence, tokens, parts, refill, interval_ms, price, forgives.into(), *start,
-        *wants_units, *holds, *wants, *returns, *owes,
+        *sequence,
+        tokens,
+        parts,
+        refill,
+        interval_ms,
+        price,
+        forgives.into(),
+        *start,
+        *wants_units,
+        *holds,
+        *wants,
+        *returns,
+        *owes,
     ];
     numbers.into_iter().chain(pairs(gives)).collect()
 }

@@ -42,9 +42,13 @@ pub(crate) struct Traffic {
 pub(crate) enum Shape {
     Steady,
     /// All requests of a period at its beginning.
-    Bursts { period_ms: u64 },
+    Bursts {
+        period_ms: u64,
+    },
     /// Nothing in the second half of each period.
-    OnAndOff { period_ms: u64 },
+    OnAndOff {
+        period_ms: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,12 +72,16 @@ pub(crate) enum Fault {
     Exit(usize),
     Start(usize),
     /// The host of the pools fails, and its memory with it or not.
-    StopPools { forgets: bool },
+    StopPools {
+        forgets: bool,
+    },
     StartPools,
     Forget,
     Refuse(bool),
     /// The time of day of the host goes back.
-    SetBack { by_ms: u64 },
+    SetBack {
+        by_ms: u64,
+    },
 }
 
 /// The last part of a run, in which nothing fails any more.
@@ -83,7 +91,7 @@ impl Plan {
     pub(crate) fn of(seed: u64) -> Plan {
         let mut rng = Rng::with_seed(seed);
         let replicas = rng.usize(2..=10);
-        let until_ms = rng.u64(12..=24) * 1_000;
+        let until_ms = rng.u64(10..=20) * 1_000;
         let budgets = (0..rng.usize(1..=3)).map(|number| {
             let limits = limits(&mut rng);
             let on_store_loss =
@@ -96,7 +104,15 @@ impl Plan {
         let latency_ms = one_of(&mut rng, &[(0, 1), (0, 5), (1, 20), (5, 40), (0, 90)]);
         let network = Network { latency_ms, lost: one_of(&mut rng, &[0, 0, 5_000, 50_000]) };
         let faults = faults(&mut rng, replicas, until_ms - CALM_MS);
-        Plan { seed, replicas, step_ms: one_of(&mut rng, &[4, 5, 10]), until_ms, network, budgets, faults }
+        Plan {
+            seed,
+            replicas,
+            step_ms: one_of(&mut rng, &[5, 10, 10]),
+            until_ms,
+            network,
+            budgets,
+            faults,
+        }
     }
 }
 
@@ -206,7 +222,9 @@ fn faults(rng: &mut Rng, replicas: usize, until_ms: u64) -> Vec<(u64, Fault)> {
             }
             7 => faults.push((from, Fault::Forget)),
             8 => faults.extend([(from, Fault::Refuse(true)), (to, Fault::Refuse(false))]),
-            9 => faults.push((from, Fault::SetBack { by_ms: one_of(rng, &[50, 2_000, 3_600_000]) })),
+            9 => {
+                faults.push((from, Fault::SetBack { by_ms: one_of(rng, &[50, 2_000, 3_600_000]) }))
+            }
             10 => {
                 for each in 0..replicas {
                     faults.extend([(from, Fault::Partition(each)), (to, Fault::Repair(each))]);
