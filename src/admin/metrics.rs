@@ -8,7 +8,8 @@ use prometheus_client::{
 };
 
 use super::ports::{self, ConnectionCounts, Port};
-use crate::budget::Occupancy;
+use super::store::StoreMetrics;
+use crate::budget::{Occupancy, StoreState};
 use crate::engine::Rule;
 
 /// The type of the text that [`Metrics::render`] writes.
@@ -35,6 +36,7 @@ pub struct Metrics {
     balances: Gauge,
     evicted: Counter,
     overflowed: Counter,
+    store: StoreMetrics,
     /// Usage reports booked, whether they came alone or with a question.
     pub usage_reports: Counter,
     /// Calls that panicked.
@@ -123,6 +125,7 @@ impl Metrics {
             refused: Refused::ALL
                 .map(|refused_for| refused.get_or_create_owned(&[("reason", refused_for.name())])),
             connections: ports::register(&mut registry),
+            store: StoreMetrics::register(&mut registry),
             policy,
             registry,
         }
@@ -165,6 +168,11 @@ impl Metrics {
         // They only grow, where they are counted.
         self.evicted.inner().store(evicted, Ordering::Relaxed);
         self.overflowed.inner().store(overflowed, Ordering::Relaxed);
+    }
+
+    /// Says how the process stands with the store that it shares.
+    pub fn set_store(&self, state: StoreState) {
+        self.store.set(state);
     }
 
     /// All of it, as OpenMetrics text.
@@ -211,6 +219,17 @@ mod tests {
         metrics.set_policy("new");
         metrics.set_occupancy(Occupancy { balances: 7, looked_at: 0, evicted: 8, overflowed: 9 });
         metrics.reloads_refused.inc();
+        assert!(!metrics.render().unwrap().contains("retryd_store_up "), "there is no store");
+        metrics.set_store(StoreState {
+            is_lost: false,
+            replicas: 2,
+            answered: 3,
+            refused: 4,
+            unknown: 5,
+            losses: 6,
+            waiting: 7,
+            leased: 8,
+        });
 
         let text = metrics.render().unwrap();
         let has = |line: String| assert!(text.lines().any(|has| has == line), "{line}\n{text}");
@@ -230,6 +249,14 @@ mod tests {
         }
         has("retryd_policy_info{revision=\"new\"} 1".to_owned());
         has("retryd_balances 7".to_owned());
+        has("retryd_store_up 1".to_owned());
+        has("retryd_store_replicas 2".to_owned());
+        has("retryd_store_exchanges_total{outcome=\"answered\"} 3".to_owned());
+        has("retryd_store_exchanges_total{outcome=\"refused\"} 4".to_owned());
+        has("retryd_store_exchanges_total{outcome=\"unknown\"} 5".to_owned());
+        has("retryd_store_losses_total 6".to_owned());
+        has("retryd_store_balances 7".to_owned());
+        has("retryd_store_tokens_leased_total 8".to_owned());
         has("retryd_balances_evicted_total 8".to_owned());
         has("retryd_overflow_uses_total 9".to_owned());
         has("retryd_policy_reloads_total{outcome=\"applied\"} 0".to_owned());

@@ -1,6 +1,7 @@
 //! The admin listener: probes and metrics over HTTP/1.1, for people and scrapers.
 pub mod metrics;
 pub mod ports;
+mod store;
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +24,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::budget::Occupancy;
+use crate::budget::{Occupancy, Sharing};
 use crate::server::{Acceptor, Bound, ConnectInfo, Drain, Health, Serve};
 use metrics::Metrics;
 use ports::Port;
@@ -37,6 +38,8 @@ pub struct Admin {
     pub metrics: Arc<Metrics>,
     /// How full the store of budgets is. For `/metrics`.
     pub occupancy: Arc<dyn Fn() -> Occupancy + Send + Sync>,
+    /// The store that is shared with other processes, if there is one.
+    pub sharing: Option<Arc<Sharing>>,
 }
 
 /// Connections open at a time.
@@ -82,6 +85,11 @@ async fn readyz(State(admin): State<Arc<Admin>>, RawQuery(query): RawQuery) -> R
             text.push_str(name);
             text.push('\n');
         }
+        // Only told: a lost store must not take the process away.
+        if let Some(sharing) = &admin.sharing {
+            let is_lost = sharing.state().is_lost;
+            text.push_str(if is_lost { "[-] store (not needed)\n" } else { "[+] store\n" });
+        }
     }
     text.push_str(if is_ready { "ready\n" } else { "not ready\n" });
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -90,6 +98,9 @@ async fn readyz(State(admin): State<Arc<Admin>>, RawQuery(query): RawQuery) -> R
 
 async fn render(State(admin): State<Arc<Admin>>) -> Response {
     admin.metrics.set_occupancy((admin.occupancy)());
+    if let Some(sharing) = &admin.sharing {
+        admin.metrics.set_store(sharing.state());
+    }
     match admin.metrics.render() {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),

@@ -1,4 +1,6 @@
 //! `retryd serve`: everything put together.
+mod store;
+
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
@@ -11,7 +13,7 @@ use crate::admin::{Admin, metrics::Metrics};
 use crate::budget::{BALANCES_MAX, Memory};
 use crate::clock::{Clock, Dice};
 use crate::decider::Decider;
-use crate::policy::Policies;
+use crate::policy::{Policies, Warning};
 use crate::reload::Reload;
 use crate::server::{Bound, Drain, Health, Limits, Listen, Server, raise_descriptor_limit};
 use crate::service::Retryd;
@@ -51,6 +53,8 @@ pub(super) struct Serve {
     /// Balances kept in memory, over all budgets; further keys share one balance of their budget
     #[arg(long, env = "RETRYD_MAX_BALANCES", value_name = "N", default_value_t = BALANCES_MAX)]
     max_balances: usize,
+    #[command(flatten)]
+    store: store::Store,
     /// Connections open at a time; one more is closed at once
     #[arg(long, env = "RETRYD_MAX_CONNECTIONS", value_name = "N", default_value_t = 10_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -74,6 +78,11 @@ impl Serve {
         );
         let policies = super::policies(self.policy.as_deref())?;
         for warning in policies.warnings() {
+            tracing::warn!(%warning, "policy file");
+        }
+        let replicas = self.store.replicas();
+        let of_sharing = |replicas| Warning::of_sharing(policies.budgets(), replicas);
+        for warning in replicas.into_iter().flat_map(of_sharing) {
             tracing::warn!(%warning, "policy file");
         }
         if let Err(error) = raise_descriptor_limit(self.limits().connections_max) {
@@ -108,7 +117,13 @@ impl Serve {
         let drain = Drain::new();
         drain.on_signals().context("cannot wait for signals")?;
 
-        let store = Memory::with_room(policies.budgets(), self.max_balances);
+        let sharing = self.store.sharing();
+        let store = match &sharing {
+            Some(sharing) => {
+                Memory::shared(policies.budgets(), self.max_balances, Arc::clone(sharing))
+            }
+            None => Memory::with_room(policies.budgets(), self.max_balances),
+        };
         let clock = Clock::system();
         let revision = policies.revision().to_owned();
         let decider =
@@ -130,13 +145,23 @@ impl Serve {
         let routes = routes(&retryd, &health)?;
         let limits = self.limits();
         let occupancy = Arc::new(move || decider.occupancy());
-        let shown = Admin { health: health.clone(), metrics: Arc::clone(&metrics), occupancy };
+        let exchange = match &sharing {
+            Some(sharing) => {
+                self.store.begin(Arc::clone(sharing), clock.clone(), health.clone()).await?
+            }
+            None => None,
+        };
+        let shown =
+            Admin { health: health.clone(), metrics: Arc::clone(&metrics), occupancy, sharing };
         let admin = tokio::spawn(shown.run(admin, drain.clone()));
         let server =
             Server { listeners, probe, routes, limits, health: health.clone(), metrics, clock };
         health.ready().await;
         tracing::info!(policy_revision = revision, "ready");
         let ended = server.run(drain).await;
+        if let Some(exchange) = exchange {
+            exchange.end().await;
+        }
         admin.await.ok();
         Ok(ended.exit_code())
     }

@@ -16,6 +16,10 @@ pub const LIVENESS: &str = "liveness";
 /// Names that tell whether calls should be sent here.
 pub const READINESS: [&str; 3] = ["", "retryd.v1.RetryService", "retryd.v1.BudgetService"];
 
+/// The name that tells whether the shared store answers. Unknown without one. Readiness does not
+/// depend on it: a lost store must not take the process away.
+const STORE: &str = "retryd.store";
+
 /// Bytes of a question about health. It holds one name.
 const QUESTION_MAX: usize = 1 << 10;
 
@@ -59,6 +63,15 @@ impl Health {
         }
     }
 
+    /// The shared store answers, or does not; without effect after the process was asked to stop.
+    pub async fn store(&self, answers: bool) {
+        let reporter = self.reporter.lock().await;
+        if !self.is_draining() {
+            let status = if answers { Serving } else { NotServing };
+            reporter.set_service_status(STORE, status).await;
+        }
+    }
+
     /// Calls should no longer be sent here.
     pub(super) async fn drain(&self) {
         let reporter = self.reporter.lock().await;
@@ -69,7 +82,7 @@ impl Health {
     /// Ends every Watch: a stream ends when its name goes. Liveness comes back for new questions.
     pub(super) async fn end_watches(&self) {
         let mut reporter = self.reporter.lock().await;
-        for name in READINESS.into_iter().chain([LIVENESS]) {
+        for name in READINESS.into_iter().chain([LIVENESS, STORE]) {
             reporter.clear_service_status(name).await;
         }
         reporter.set_service_status(LIVENESS, Serving).await;

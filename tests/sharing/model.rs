@@ -103,31 +103,35 @@ impl Store {
         Reply { now_ms: now, units: units.collect(), granted, active, debt, level, units_left }
     }
 
-    /// One call of `fleet.lua`.
-    pub(crate) fn attend(&mut self, time_ms: u64, who: &str, attendance: Attendance) -> Fleet {
+    /// One call of `fleet.lua`, by a replica that lives or one that ends.
+    pub(crate) fn attend(
+        &mut self,
+        time_ms: u64,
+        who: &str,
+        attendance: Attendance,
+        leaves: bool,
+    ) -> Fleet {
         let Attendance { now_ms, knew } = attendance;
         let now = time_ms.max(now_ms);
+        let there = self.fleet.take().filter(|(expires_ms, _)| time_ms < *expires_ms);
+        if leaves && there.is_none() {
+            return Fleet { now_ms: now, replicas: 0, emptied_ms: None };
+        }
         let fresh =
             || Members { at: now, emptied: if knew { now } else { 0 }, seen: BTreeMap::new() };
-        let mut fleet = match self.fleet.take() {
-            Some((expires_ms, fleet)) if time_ms < expires_ms => fleet,
-            _ => fresh(),
-        };
+        let mut fleet = there.map_or_else(fresh, |(_, fleet)| fleet);
         let now = now.max(fleet.at);
         fleet.at = now;
-        fleet.seen.insert(who.into(), now);
+        if leaves {
+            fleet.seen.remove(who);
+        } else {
+            fleet.seen.insert(who.into(), now);
+        }
         fleet.seen.retain(|_, seen| now < *seen + FLEET_SEEN_MS);
         let replicas = u32::try_from(fleet.seen.len()).unwrap();
         let emptied_ms = (0 < fleet.emptied).then_some(fleet.emptied);
         self.fleet = Some((time_ms + FLEET_LIFE_MS, fleet));
         Fleet { now_ms: now, replicas, emptied_ms }
-    }
-
-    /// A replica says that it ends.
-    pub(crate) fn leave(&mut self, who: &str) {
-        if let Some((_, fleet)) = &mut self.fleet {
-            fleet.seen.remove(who);
-        }
     }
 
     pub(crate) fn has_pool(&self, time_ms: u64, name: &str) -> bool {

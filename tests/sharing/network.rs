@@ -71,7 +71,8 @@ impl Host {
         let (time_ms, mut store) = (self.time_ms.get(), self.store.borrow_mut());
         match said {
             Said::Attends { now_ms, knew } => {
-                let fleet = store.attend(time_ms, who, Attendance { now_ms, knew });
+                let attendance = Attendance { now_ms, knew };
+                let fleet = store.attend(time_ms, who, attendance, false);
                 Told::Fleet(fleet.now_ms, fleet.replicas, fleet.emptied_ms)
             }
             Said::Exchanges { pool, now_ms, call } => {
@@ -86,7 +87,8 @@ impl Host {
                 told
             }
             Said::Leaves => {
-                store.leave(who);
+                let last = Attendance { now_ms: 0, knew: false };
+                store.attend(time_ms, who, last, true);
                 Told::Left
             }
         }

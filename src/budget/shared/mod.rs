@@ -17,6 +17,7 @@ mod price;
 mod queue;
 mod reach;
 mod rounds;
+pub mod remote;
 mod share;
 mod sharing;
 mod ticker;
@@ -24,5 +25,6 @@ mod trade;
 
 pub(in crate::budget) use queue::Waiting;
 pub(in crate::budget) use share::Share;
+pub use remote::{CALL_MAX, Credentials, RedisPools, Settings, StoreUrl};
 pub use sharing::{Sharing, StoreState};
 pub use ticker::Ticker;

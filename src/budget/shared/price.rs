@@ -54,7 +54,10 @@ impl Share {
 
     /// The same with what the pool had at the last exchange.
     pub(in crate::budget) fn available_with_pool(&self, limits: &Limits) -> u32 {
-        let Some(seen) = &self.seen else { return self.available(limits) };
+        let Some(seen) = &self.seen else {
+            // Nobody has told of another replica that used it.
+            return if self.is_degraded() { self.available(limits) } else { limits.capacity() };
+        };
         let pool = match limits {
             Limits::Ratio(ratio) => {
                 (seen.units_left / RETRY_UNITS).saturating_add(seen.level / ratio.floor.token())
