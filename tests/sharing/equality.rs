@@ -1,13 +1,19 @@
 //! The model of the pool and the real scripts answer the same, in a real server.
+use std::collections::BTreeMap;
+use std::slice::from_ref;
+
 use fastrand::Rng;
-use redis::{Connection, Script};
 use retryd::budget::shared::exchange::{Call, Reply, Sizes};
-use retryd::budget::shared::pools::{Attendance, Errand, Fleet};
+use retryd::budget::shared::pools::{Attendance, Errand, Failure, Fleet, Pools as _};
+use retryd::budget::shared::remote::{Credentials, RedisPools, Settings};
 use retryd::budget::{Limits, bucket, ratio, throttle};
+use retryd::clock::Dice;
+use tokio::runtime::Runtime;
 
 use super::model;
-use super::server::Server;
+use super::servers::{Flavour, SOON, Server};
 
+const PREFIX: &str = "retryd";
 const EXCHANGES: u32 = 10_000;
 /// Later than any server's clock: so every time is what the test says.
 const START_MS: u64 = 4_000_000_000_000;
@@ -16,8 +22,7 @@ const START_MS: u64 = 4_000_000_000_000;
 fn the_model_answers_as_the_scripts_do() {
     let seed = std::env::var("SEED").map_or_else(|_| Rng::new().get_seed(), |s| s.parse().unwrap());
     println!("reproduce: SEED={seed} cargo test --test sharing the_model_answers -- --nocapture");
-    let server = Server::start();
-    let mut scripts = Scripts::on(server.connect());
+    let mut real = Real::start();
     let mut store = model::Store::default();
     let mut talk = Talk::new(seed);
     let mut kinds = [0_u32; 8];
@@ -25,18 +30,23 @@ fn the_model_answers_as_the_scripts_do() {
         talk.time_passes();
         if talk.rng.u32(..50) == 0 {
             let name = talk.pool();
-            scripts.drop_pool(&name);
+            real.drop_pool(&name);
             store.drop_pool(&name);
             talk.known.retain(|(pool, _)| *pool != name);
         }
         if talk.rng.u32(..10) == 0 {
             let (who, attendance) = talk.attendance();
-            let (asked, modelled) =
-                (scripts.attend(&who, attendance), store.attend(0, &who, attendance));
-            assert_eq!(asked, modelled, "turn {turn}: {who} {attendance:?}");
+            let told = real.attend(&who, attendance);
+            let modelled = store.attend(0, &who, attendance, false);
+            assert_eq!(told, modelled, "turn {turn}: {who} {attendance:?}");
+        }
+        if talk.rng.u32(..50) == 0 {
+            let who = talk.who();
+            real.leave(&who);
+            store.attend(0, &who, Attendance { now_ms: 0, knew: false }, true);
         }
         let (who, errand) = talk.errand();
-        let asked = scripts.exchange(&who, &errand);
+        let asked = real.exchange(&who, &errand);
         let modelled = store.exchange(0, &who, &errand);
         assert_eq!(asked, modelled, "turn {turn}: {who} {errand:?}");
         let facts = [
@@ -55,69 +65,54 @@ fn the_model_answers_as_the_scripts_do() {
     assert!(kinds.iter().all(|kind| EXCHANGES / 40 < *kind), "{kinds:?}");
 }
 
-/// The real scripts.
-struct Scripts {
-    connection: Connection,
-    exchange: Script,
-    fleet: Script,
+/// The real scripts in a real server, as replicas reach them.
+struct Real {
+    server: Server,
+    runtime: Runtime,
+    replicas: BTreeMap<String, RedisPools>,
 }
 
-impl Scripts {
-    fn on(connection: Connection) -> Scripts {
-        Scripts {
-            connection,
-            exchange: Script::new(include_str!("../../src/budget/shared/exchange.lua")),
-            fleet: Script::new(include_str!("../../src/budget/shared/fleet.lua")),
-        }
+impl Real {
+    fn start() -> Real {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Real { server: Server::start(Flavour::Redis7), runtime, replicas: BTreeMap::new() }
     }
 
     fn exchange(&mut self, who: &str, errand: &Errand) -> Reply {
-        let Errand { pool, now_ms, call } = errand;
-        let Sizes { tokens, parts, refill, interval_ms, price, forgives } = call.sizes;
-        let mut invocation = self.exchange.key(&**pool);
-        invocation.arg(who);
-        let life = call.sizes.life_ms();
-        let numbers = [
-            *now_ms,
-            call.sequence,
-            life,
-            call.start,
-            tokens,
-            parts,
-            refill,
-            interval_ms,
-            price,
-            forgives.into(),
-            call.holds,
-            call.wants,
-            call.returns,
-            call.owes,
-            call.wants_units,
-        ];
-        let gives = call.gives.iter().flat_map(|(began, units)| [*began, u64::from(*units)]);
-        for number in numbers.into_iter().chain(gives) {
-            invocation.arg(number);
-        }
-        let answer: Vec<u64> = invocation.invoke(&mut self.connection).unwrap();
-        let (&[now_ms, granted, active, debt, level, units_left], units) =
-            answer.split_first_chunk().unwrap();
-        let units =
-            units.chunks(2).map(|pair| (pair[0], u32::try_from(pair[1]).unwrap())).collect();
-        Reply { now_ms, units, granted, active, debt, level, units_left }
+        self.ask(who, async |replica| replica.exchange(from_ref(errand)).await.pop().unwrap())
     }
 
     fn attend(&mut self, who: &str, attendance: Attendance) -> Fleet {
-        let Attendance { now_ms, knew } = attendance;
-        let mut invocation = self.fleet.key("fleet");
-        invocation.arg(who).arg(now_ms).arg(u8::from(knew));
-        let [now_ms, replicas, emptied]: [u64; 3] =
-            invocation.invoke(&mut self.connection).unwrap();
-        let replicas = u32::try_from(replicas).unwrap();
-        Fleet { now_ms, replicas, emptied_ms: (0 < emptied).then_some(emptied) }
+        self.ask(who, async |replica| replica.attend(attendance).await)
+    }
+
+    fn leave(&mut self, who: &str) {
+        self.ask(who, async |replica| replica.leave().await);
+    }
+
+    fn ask<T>(
+        &mut self,
+        who: &str,
+        ask: impl AsyncFnOnce(&mut RedisPools) -> Result<T, Failure>,
+    ) -> T {
+        let url = self.server.url();
+        let replica = || {
+            let settings = Settings {
+                url: url.parse().unwrap(),
+                credentials: Credentials::default(),
+                ca_file: None,
+                prefix: PREFIX.to_owned(),
+                replica: who.to_owned(),
+                call_max: SOON,
+            };
+            RedisPools::new(settings, Dice::fair()).unwrap()
+        };
+        let replica = self.replicas.entry(who.to_owned()).or_insert_with(replica);
+        self.runtime.block_on(ask(replica)).unwrap()
     }
 
     fn drop_pool(&mut self, name: &str) {
-        redis::cmd("DEL").arg(name).exec(&mut self.connection).unwrap();
+        let () = self.server.ask(&["DEL", &format!("{PREFIX}:pool:{name}")]);
     }
 }
 
@@ -125,7 +120,7 @@ impl Scripts {
 struct Talk {
     rng: Rng,
     now_ms: u64,
-    sequences: std::collections::BTreeMap<(String, String), u64>,
+    sequences: BTreeMap<(String, String), u64>,
     /// Which replicas have exchanged which pool.
     known: Vec<(String, String)>,
 }
@@ -133,7 +128,7 @@ struct Talk {
 impl Talk {
     fn new(seed: u64) -> Talk {
         let rng = Rng::with_seed(seed);
-        Talk { rng, now_ms: START_MS, sequences: Default::default(), known: Vec::new() }
+        Talk { rng, now_ms: START_MS, sequences: BTreeMap::new(), known: Vec::new() }
     }
 
     fn time_passes(&mut self) {

@@ -16,5 +16,6 @@ mod model;
 mod network;
 mod plan;
 mod seeds;
-mod server;
+#[path = "../stores/servers/mod.rs"]
+mod servers;
 mod simulation;
