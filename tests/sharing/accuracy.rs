@@ -4,12 +4,13 @@ use retryd::budget::{Budget, Limits, OnStoreLoss, Scope, bucket, ratio};
 use super::plan::{CALM_MS, Network, Place, Plan, Shape, Traffic};
 use super::simulation::play;
 
-/// A row: what happens, replicas, requests of a second, how many of a hundred fail, where is
-/// reported, where is asked, and which part of what one exact budget grants must be granted.
+/// What callers do, and which part of what one exact budget grants must be granted.
 struct Row {
     about: &'static str,
     replicas: usize,
     limits: Limits,
+    seconds: u64,
+    /// Requests of a second, and how many of a hundred fail.
     rate: f64,
     failing: u32,
     shape: Shape,
@@ -28,6 +29,7 @@ const USUAL: Row = Row {
     about: "",
     replicas: 3,
     limits: ratio(10, 1_000),
+    seconds: 20,
     rate: 400.0,
     failing: 100,
     shape: Shape::Steady,
@@ -56,14 +58,20 @@ const ROWS: &[Row] = &[
     Row { about: "2 a second", rate: 2.0, ..USUAL },
     Row { about: "2 a second on ten", replicas: 10, rate: 2.0, ..USUAL },
     Row { about: "20 a second at one", rate: 20.0, reports: FIRST, asks: FIRST, ..USUAL },
-    Row { about: "bursts of 60", rate: 20.0, shape: Shape::Bursts { period_ms: 3_000 }, ..USUAL },
+    Row { about: "60 at once, on credit too", rate: 20.0, shape: BURSTS, at_most: 1.15, ..USUAL },
     Row { about: "a large floor", limits: ratio(100, 1_000), ..USUAL },
     Row { about: "no floor", limits: ratio(0, 1_000), rate: 20.0, ..USUAL },
-    Row { about: "no floor, one ask in 2 s", limits: ratio(0, 1_000), rate: 0.5, ..USUAL },
-    Row { about: "a token an hour", limits: ratio(1, 3_600_000), rate: 2.0, ..USUAL },
+    Row { about: "no floor, one ask in 2 s", limits: ratio(0, 1_000), ..RARE },
+    Row { about: "no floor, one ask in 2 s, on ten", limits: ratio(0, 1_000), replicas: 10, ..RARE },
+    Row { about: "a token an hour, one ask in 2 s", limits: ratio(1, 3_600_000), ..RARE },
+    Row { about: "a token an hour, on ten", limits: ratio(1, 3_600_000), replicas: 10, ..RARE },
     Row { about: "a token bucket", limits: BUCKET, rate: 50.0, failing: 50, ..USUAL },
+    Row { about: "a token bucket on ten", replicas: 10, limits: BUCKET, rate: 50.0, failing: 50, ..USUAL },
 ];
 
+/// Ten minutes, or chance decides.
+const RARE: Row = Row { rate: 0.5, seconds: 600, at_least: 0.8, ..USUAL };
+const BURSTS: Shape = Shape::Bursts { period_ms: 3_000 };
 const BUCKET: Limits =
     Limits::TokenBucket(bucket::Limits { capacity: 500, costs: bucket::Costs::AWS_2026 });
 
@@ -104,7 +112,7 @@ impl Row {
             seed,
             replicas: self.replicas,
             step_ms: 10,
-            until_ms: 30_000 + CALM_MS,
+            until_ms: self.seconds * 1_000 + CALM_MS,
             network: Network { latency_ms: (0, 2), lost: 0 },
             budgets: vec![(budget, traffic)],
             faults: Vec::new(),

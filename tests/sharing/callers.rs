@@ -109,7 +109,10 @@ impl Callers {
 
     /// `false` if it was refused.
     fn ask(&mut self, lives: &[Life], number: usize, at: usize, now_ms: u64) -> bool {
-        let class = self.rng.choice([Class::Transient, Class::Throttling, Class::Timeout]).unwrap();
+        let classes = [Class::Transient, Class::Throttling, Class::Timeout];
+        // Retries of one price can be compared.
+        let classes = if self.exact.is_some() { &classes[..1] } else { &classes };
+        let class = *self.rng.choice(classes).unwrap();
         let wanted = if self.rng.u32(..10) == 0 { self.rng.u32(2..20) } else { 1 };
         let balance = &mut self.balances[number];
         if let Some(exact) = &self.exact {
