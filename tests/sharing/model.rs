@@ -41,19 +41,21 @@ impl Store {
         }
 
         pool.follow(sizes, now);
+        let lapsed = pool.held.values().filter(|lease| lease.until <= now);
+        let lapsed_at = lapsed.map(|lease| lease.until).max().unwrap_or(0).max(pool.at);
+        let all = pool.held.values().map(|lease| lease.holds).sum();
+        pool.refill_until(lapsed_at, all);
+        let there = pool.held.values().filter(|lease| now < lease.until);
+        let there = there.map(|lease| lease.holds).sum();
+        pool.refill_until(now, there);
+
         pool.held.retain(|other, lease| now < lease.until && **other != *who);
         let out = pool.held.values().map(|lease| lease.holds).sum::<u64>() + call.holds;
         let active = pool.held.len() as u64 + 1;
 
         let Counted { tokens, parts, refill, interval_ms } = pool.sizes;
-        let full = tokens * parts;
-        let room = full.saturating_sub(out * parts);
-        let refilled = match refill {
-            0 => 0,
-            _ => ((now - pool.at) * refill).min(full + pool.debt * parts),
-        };
-        pool.level = (pool.level + call.returns * parts + refilled).min(room);
-        pool.at = now;
+        let room = (tokens * parts).saturating_sub(out * parts);
+        pool.level = (pool.level + call.returns * parts).min(room);
         pool.debt += call.owes;
 
         let mut units = Units::default();
@@ -160,6 +162,18 @@ struct Pool {
 }
 
 impl Pool {
+    /// What refills has room beside all that is leased.
+    fn refill_until(&mut self, time: u64, leased: u64) {
+        let Counted { tokens, parts, refill, .. } = self.sizes;
+        if 0 < refill && self.at < time {
+            let full = tokens * parts;
+            let refilled = ((time - self.at) * refill).min(full + self.debt * parts);
+            let room = full.saturating_sub(leased * parts);
+            self.level = (self.level + refilled).min(room.max(self.level));
+        }
+        self.at = self.at.max(time);
+    }
+
     /// Sizes: those first seen last, of all that somebody went by within the last minute.
     fn follow(&mut self, sizes: Counted, now: u64) {
         self.seen.retain(|_, (_, last)| now < *last + SIZES_MS);
