@@ -91,7 +91,7 @@ impl Plan {
     pub(crate) fn of(seed: u64) -> Plan {
         let mut rng = Rng::with_seed(seed);
         let replicas = rng.usize(2..=10);
-        let until_ms = rng.u64(10..=20) * 1_000;
+        let until_ms = rng.u64(8..=16) * 1_000;
         let budgets = (0..rng.usize(1..=3)).map(|number| {
             let limits = limits(&mut rng);
             let on_store_loss =
@@ -142,6 +142,7 @@ fn limits(rng: &mut Rng) -> Limits {
                     (10, 5_000),
                     (20, 60_000),
                     (50, 1_000),
+                    (200, 1_000),
                 ],
             );
             Limits::Ratio(ratio::Limits {

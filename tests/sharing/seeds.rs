@@ -20,6 +20,9 @@ fn the_guarantee_holds_whatever_fails() {
                 while let seed @ 0.. = next.fetch_add(1, Ordering::Relaxed)
                     && seed < seeds
                 {
+                    if seed % 100 == 99 {
+                        println!("{} seeds began", seed + 1);
+                    }
                     if let Err(wrong) = check(seed, false) {
                         println!("{wrong}");
                         failed.lock().unwrap().push(seed);
