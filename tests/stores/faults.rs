@@ -1,11 +1,14 @@
 //! Servers that forget, stop, refuse or go.
-use retryd::budget::shared::pools::{Failure, Pools as _};
-use retryd::budget::shared::remote::RedisPools;
+use std::time::Duration;
 
-use crate::servers::{Cluster, Flavour, Sentinels, Server, wait_for};
+use retryd::budget::shared::pools::{Failure, Pools as _};
+use retryd::clock::Dice;
+use retryd::remote::{RedisPools, Settings};
+
+use crate::servers::{Cluster, Flavour, Guard, Sentinels, Server, wait_for};
 use crate::support::{
-    call, errand, exchange, hasty_replica, replica, try_exchange, until_it_answers,
-    wait_for_connections,
+    call, connections, errand, exchange, hasty_replica, replica, settings, try_exchange,
+    until_it_answers,
 };
 
 /// This process's connections to a port, read from the kernel: the server may not answer.
@@ -72,11 +75,11 @@ async fn b48_a_server_that_stands_still_holds_nobody_up() {
             let kept = try_exchange(&mut pools, "p", call(sequence)).await;
             assert!(matches!(kept, Err(Failure::Refused(_))), "{flavour:?}: {kept:?}");
             assert!(open_connections(server.port) <= 1, "{flavour:?}: they pile up");
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         server.thaw();
         until_it_answers(&mut pools, 200).await;
-        wait_for_connections(&server, 1);
+        wait_for("one connection", || connections(&server).len() == 1);
     }
 }
 
@@ -109,6 +112,7 @@ async fn a_server_that_became_a_replica_refuses() {
     let master = Server::start(Flavour::Redis7);
     let mut pools = replica(&server.url(), "one");
     exchange(&mut pools, "a", call(1)).await;
+    let before = connections(&server);
     let () = server.ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]);
     wait_for("a replica", || {
         server.info("replication", "master_link_status").as_deref() == Some("up")
@@ -117,7 +121,10 @@ async fn a_server_that_became_a_replica_refuses() {
     assert!(matches!(&refused, Failure::Refused(_)), "{refused:?}");
     let () = server.ask(&["REPLICAOF", "NO", "ONE"]);
     until_it_answers(&mut pools, 3).await;
-    wait_for_connections(&server, 1);
+    // It might have been the address of another server by now.
+    wait_for("a new connection alone", || {
+        connections(&server).iter().all(|connection| !before.contains(connection))
+    });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,18 +133,20 @@ async fn a_full_server_refuses_and_keeps_its_connection() {
         let server = Server::with(flavour, &["--maxmemory-policy", "noeviction"]);
         let mut pools = replica(&server.url(), "one");
         exchange(&mut pools, "a", call(1)).await;
+        let before = connections(&server);
         let () = server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
         let refused = try_exchange(&mut pools, "a", call(2)).await.unwrap_err();
         let Failure::Refused(text) = &refused else { panic!("{flavour:?}: {refused:?}") };
         assert!(text.contains("OOM"), "{flavour:?}: {text}");
         let () = server.ask(&["CONFIG", "SET", "maxmemory", "0"]);
         exchange(&mut pools, "a", call(3)).await;
+        assert_eq!(connections(&server), before, "{flavour:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_master_is_found_by_the_sentinels() {
-    let mut group = Sentinels::start(Flavour::Valkey8);
+    let mut group = Sentinels::start(Flavour::Valkey8, Guard::Nobody);
     let mut pools = replica(&group.url(), "one");
     exchange(&mut pools, "a", call(1)).await;
     group.fail_over();
@@ -176,7 +185,8 @@ async fn a_slot_that_moves_is_followed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn b48_a_node_that_stands_still_does_not_hold_up_the_others() {
     let cluster = Cluster::start(Flavour::Redis7);
-    let mut pools = hasty_replica(&cluster.url(), "one");
+    let settings = Settings { call_max: Duration::from_secs(1), ..settings(&cluster.url(), "one") };
+    let mut pools = RedisPools::new(settings, Dice::fair()).unwrap();
     let errands =
         |sequence| (0..30).map(|n| errand(&format!("p{n}"), call(sequence))).collect::<Vec<_>>();
     let all_answer = async |pools: &mut RedisPools, first: u64| {
@@ -184,7 +194,7 @@ async fn b48_a_node_that_stands_still_does_not_hold_up_the_others() {
             if pools.exchange(&errands(sequence)).await.iter().all(Result::is_ok) {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("the cluster does not answer");
     };

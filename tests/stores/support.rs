@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use retryd::budget::shared::exchange::{Call, Reply, Sizes};
 use retryd::budget::shared::pools::{Attendance, Errand, Failure, Fleet, Pools as _};
-use retryd::budget::shared::remote::{CALL_MAX, Credentials, RedisPools, Settings};
 use retryd::clock::Dice;
+use retryd::remote::{CALL_MAX, Credentials, RedisPools, Settings};
 
-use crate::servers::{SOON, wait_for};
+use crate::servers::{SOON, Server};
 
 /// 100 tokens, of which each millisecond brings a thousandth; earned units count for 10 s.
 pub(crate) const SIZES: Sizes = Sizes {
@@ -58,8 +58,21 @@ pub(crate) fn errand(pool: &str, call: Call) -> Errand {
     Errand { pool: pool.into(), now_ms: 0, call }
 }
 
+/// What the pool answers. On a busy machine an attempt to connect may take too long; what was
+/// refused for that may be said again.
 pub(crate) async fn exchange(pools: &mut RedisPools, pool: &str, call: Call) -> Reply {
-    try_exchange(pools, pool, call).await.unwrap_or_else(|error| panic!("`{pool}`: {error:?}"))
+    let until = tokio::time::Instant::now() + SOON;
+    loop {
+        match try_exchange(pools, pool, call.clone()).await {
+            Ok(reply) => return reply,
+            Err(Failure::Refused(text))
+                if text.starts_with("cannot connect") && tokio::time::Instant::now() < until =>
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(failure) => panic!("`{pool}`: {failure:?}"),
+        }
+    }
 }
 
 pub(crate) async fn try_exchange(
@@ -91,11 +104,9 @@ pub(crate) async fn until_it_answers(pools: &mut RedisPools, first: u64) -> (Rep
     unreachable!()
 }
 
-/// Whether a server sees no more connections than one to each replica, besides the one that asks.
-pub(crate) fn wait_for_connections(server: &crate::servers::Server, replicas: usize) {
-    wait_for("connections that ended", || {
-        let list: String = server.ask(&["CLIENT", "LIST"]);
-        list.lines().filter(|line| line.contains("lib-name=retryd")).count() <= replicas
-            && list.lines().count() <= replicas + 1
-    });
+/// The numbers of a server's connections, without that of whoever asks.
+pub(crate) fn connections(server: &Server) -> Vec<String> {
+    let list: String = server.ask(&["CLIENT", "LIST"]);
+    let others = list.lines().filter(|line| !line.contains("cmd=client"));
+    others.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
 }

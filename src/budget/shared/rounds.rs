@@ -22,7 +22,6 @@ pub(super) struct Rounds {
 /// A share that was sent, and what it said.
 pub(super) struct Sent {
     waiting: Waiting,
-    limits: Limits,
     call: Call,
     sent_ms: u64,
 }
@@ -46,6 +45,23 @@ impl Rounds {
         self.queue.take(count).into_iter().filter_map(|one| self.say(one, Share::call)).collect()
     }
 
+    /// What shares say that were touched since the last round, `count` of them at most.
+    pub(super) fn newcomers(&mut self, count: usize) -> Vec<Sent> {
+        let arrived: Vec<Waiting> = {
+            let mut arrived = self.sharing.arrived.lock();
+            let count = count.min(arrived.len());
+            arrived.drain(..count).collect()
+        };
+        let mut sent = Vec::with_capacity(arrived.len());
+        for waiting in arrived {
+            match self.want(&waiting) {
+                Want::Now | Want::Soon => sent.extend(self.say(waiting, Share::call)),
+                want => self.queue.put(waiting, want),
+            }
+        }
+        sent
+    }
+
     /// What every share says when the process ends.
     pub(super) fn farewells(&mut self) -> Vec<Sent> {
         self.begin();
@@ -60,13 +76,13 @@ impl Rounds {
 
     fn say(&self, waiting: Waiting, say: fn(&mut Share, &Limits) -> Call) -> Option<Sent> {
         let sent_ms = self.now_ms();
-        let (limits, call) = {
+        let call = {
             let mut kept = waiting.cell.lock();
             let terms = waiting.shelf.bring_up(&mut kept, sent_ms);
             let Balance::Shared(share) = &mut kept.balance else { return None };
-            (terms.limits, say(share, &terms.limits))
+            say(share, &terms.limits)
         };
-        Some(Sent { waiting, limits, call, sent_ms })
+        Some(Sent { waiting, call, sent_ms })
     }
 
     pub(super) fn errands(&self, sent: &[Sent]) -> Vec<Errand> {
@@ -98,14 +114,16 @@ impl Rounds {
     }
 
     fn settle(&mut self, sent: Sent, answer: &Result<Reply, Failure>) {
-        let Sent { waiting, limits, call, sent_ms } = sent;
+        let Sent { waiting, call, sent_ms } = sent;
         {
             let mut kept = waiting.cell.lock();
-            waiting.shelf.bring_up(&mut kept, self.now_ms());
+            // By the sizes of now: they may have changed while it was on its way.
+            let terms = waiting.shelf.bring_up(&mut kept, self.now_ms());
+            let limits = &terms.limits;
             let Balance::Shared(share) = &mut kept.balance else { return };
             match answer {
-                Ok(reply) => share.answered(&limits, &call, reply, sent_ms),
-                Err(Failure::Refused(_)) => share.refused_call(&limits, &call),
+                Ok(reply) => share.answered(limits, &call, reply, sent_ms),
+                Err(Failure::Refused(_)) => share.refused_call(limits, &call),
                 Err(Failure::Unknown(_)) => share.unanswered(),
             }
         }
@@ -128,15 +146,18 @@ impl Rounds {
 
     /// Puts a share into the queue, or lets it go.
     fn put(&mut self, waiting: Waiting) {
-        let want = {
-            let mut kept = waiting.cell.lock();
-            waiting.shelf.bring_up(&mut kept, self.now_ms());
-            let Balance::Shared(share) = &mut kept.balance else { return };
-            let want = share.want();
-            share.is_queued = want != Want::Never;
-            want
-        };
+        let want = self.want(&waiting);
         self.queue.put(waiting, want);
+    }
+
+    /// How much a share wants to be exchanged. One that does not is let go.
+    fn want(&self, waiting: &Waiting) -> Want {
+        let mut kept = waiting.cell.lock();
+        waiting.shelf.bring_up(&mut kept, self.now_ms());
+        let Balance::Shared(share) = &mut kept.balance else { return Want::Never };
+        let want = share.want();
+        share.is_queued = want != Want::Never;
+        want
     }
 
     pub(super) fn learn_time(&self, fleet_ms: u64) {
