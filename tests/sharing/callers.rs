@@ -6,7 +6,7 @@ use retryd::budget::{
 use retryd::engine::{Class, Coverage};
 
 use super::guarantee::Event;
-use super::plan::{Plan, Traffic};
+use super::plan::{Plan, Shape, Traffic};
 use super::simulation::Life;
 
 /// A greedy caller takes so much at most.
@@ -71,6 +71,13 @@ impl Callers {
             for _ in 0..traffic.requests(&mut self.rng, now_ms, self.step_ms) {
                 self.request(lives, number, now_ms);
             }
+            if let Shape::Storms { period_ms } = traffic.shape
+                && now_ms % period_ms < self.step_ms
+            {
+                for replica in 0..self.replicas {
+                    self.ask_for_all(lives, number, replica, now_ms);
+                }
+            }
         }
         let is_due = (now_ms / self.step_ms) % (HEALING_MS / self.step_ms) == 0;
         if calm_ms + HEALING_MS < now_ms && is_due && self.exact.is_none() {
@@ -84,13 +91,20 @@ impl Callers {
         let usage = Usage { requests: 1, first_try_successes: u64::from(!fails), ..Usage::NOTHING };
         let reporter = traffic.reports.pick(&mut self.rng, self.replicas);
         self.report(lives, number, reporter, &usage, now_ms);
-        if !fails {
+        if !fails || matches!(traffic.shape, Shape::Storms { .. }) {
             return;
         }
         let asker = traffic.asks.pick(&mut self.rng, self.replicas);
-        let times = if self.rng.u32(..100) < traffic.greedy { GREED } else { 1 };
-        for _ in 0..times {
-            if !self.ask(lives, number, asker, now_ms) {
+        if self.rng.u32(..100) < traffic.greedy {
+            self.ask_for_all(lives, number, asker, now_ms);
+        } else {
+            self.ask(lives, number, asker, now_ms);
+        }
+    }
+
+    fn ask_for_all(&mut self, lives: &[Life], number: usize, at: usize, now_ms: u64) {
+        for _ in 0..GREED {
+            if !self.ask(lives, number, at, now_ms) {
                 break;
             }
         }

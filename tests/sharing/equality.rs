@@ -5,9 +5,9 @@ use std::slice::from_ref;
 use fastrand::Rng;
 use retryd::budget::shared::exchange::{Call, Reply, Sizes};
 use retryd::budget::shared::pools::{Attendance, Errand, Failure, Fleet, Pools as _};
-use retryd::remote::{Credentials, RedisPools, Settings};
 use retryd::budget::{Limits, bucket, ratio, throttle};
 use retryd::clock::Dice;
+use retryd::remote::{Credentials, RedisPools, Settings};
 use tokio::runtime::Runtime;
 
 use super::model;

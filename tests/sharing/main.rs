@@ -17,5 +17,6 @@ mod network;
 mod plan;
 mod seeds;
 #[path = "../stores/servers/mod.rs"]
+#[allow(unused_imports, reason = "one kind of server is enough")]
 mod servers;
 mod simulation;

@@ -45,6 +45,10 @@ pub(crate) enum Shape {
     Bursts {
         period_ms: u64,
     },
+    /// Reports all the time; asks of everybody for all that there is, once in a period.
+    Storms {
+        period_ms: u64,
+    },
     /// Nothing in the second half of each period.
     OnAndOff {
         period_ms: u64,
@@ -156,7 +160,8 @@ fn limits(rng: &mut Rng) -> Limits {
 
 impl Traffic {
     fn any(rng: &mut Rng, replicas: usize) -> Traffic {
-        let shape = match rng.u32(..4) {
+        let shape = match rng.u32(..6) {
+            2 | 3 => Shape::Storms { period_ms: one_of(rng, &[700, 1_500, 3_000, 4_500]) },
             0 => Shape::Bursts { period_ms: one_of(rng, &[1_000, 3_000, 7_000]) },
             1 => Shape::OnAndOff { period_ms: one_of(rng, &[2_000, 6_000, 14_000]) },
             _ => Shape::Steady,
@@ -179,7 +184,7 @@ impl Traffic {
     /// Requests in the `step_ms` from `now_ms` on.
     pub(crate) fn requests(&self, rng: &mut Rng, now_ms: u64, step_ms: u64) -> u64 {
         let expected = match self.shape {
-            Shape::Steady => self.rate * step_ms as f64 / 1_000.0,
+            Shape::Steady | Shape::Storms { .. } => self.rate * step_ms as f64 / 1_000.0,
             Shape::Bursts { period_ms } if now_ms % period_ms < step_ms => {
                 self.rate * period_ms as f64 / 1_000.0
             }
