@@ -8,8 +8,8 @@ use crate::budget::{Limits, throttle};
 const LEASE_MS: u64 = 500;
 /// How often what is held is told when nothing else is to say. So a lease outlives a late answer.
 const RENEWED_MS: u64 = 300;
-/// How often what was expected is forgotten, little by little: what is kept for it is for others.
-const ROUND_MS: u64 = 100;
+/// Less than from one round to the next: what is expected, and kept for it, falls in each.
+const ROUND_MS: u64 = 50;
 /// How often a replica looks whether a debt was paid, and for how long after it was last asked.
 const DEBT_LOOK_MS: u64 = 1_000;
 const DEBT_LOOKED_FOR_MS: u64 = 60_000;
