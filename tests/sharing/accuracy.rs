@@ -70,7 +70,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// Ten minutes, or chance decides.
-const RARE: Row = Row { rate: 0.5, seconds: 600, at_least: 0.8, ..USUAL };
+const RARE: Row = Row { rate: 0.5, seconds: 600, at_least: 0.6, ..USUAL };
 const BURSTS: Shape = Shape::Bursts { period_ms: 3_000 };
 const BUCKET: Limits =
     Limits::TokenBucket(bucket::Limits { capacity: 500, costs: bucket::Costs::AWS_2026 });

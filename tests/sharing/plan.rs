@@ -150,7 +150,7 @@ fn limits(rng: &mut Rng) -> Limits {
                 ],
             );
             Limits::Ratio(ratio::Limits {
-                percent: one_of(rng, &[0, 1, 20, 20, 70, 100, 300]),
+                percent: one_of(rng, &[0, 0, 0, 1, 20, 20, 70, 100, 300]),
                 interval_ms: one_of(rng, &[1_000, 2_000, 10_000, 10_000]),
                 floor: ratio::Floor { count, interval_ms },
             })
