@@ -79,7 +79,7 @@ impl Callers {
                 }
             }
         }
-        let is_due = (now_ms / self.step_ms) % (HEALING_MS / self.step_ms) == 0;
+        let is_due = now_ms.is_multiple_of(HEALING_MS);
         if calm_ms + HEALING_MS < now_ms && is_due && self.exact.is_none() {
             self.heal(lives, now_ms);
         }

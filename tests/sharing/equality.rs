@@ -210,7 +210,7 @@ impl Talk {
     /// Each pool has a budget of its own, and sizes that change now and then.
     fn limits(&mut self, pool: &str) -> Limits {
         let budget = pool.bytes().map(u32::from).sum::<u32>() % 6;
-        let edition = (self.now_ms / 20_000) as u32 + u32::from(self.rng.u32(..30) == 0);
+        let edition = self.now_ms / 20_000 + u64::from(self.rng.u32(..30) == 0);
         let ratio = |count, interval_ms, window_ms| {
             let floor = ratio::Floor { count, interval_ms };
             Limits::Ratio(ratio::Limits { percent: 20, interval_ms: window_ms, floor })

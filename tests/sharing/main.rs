@@ -18,5 +18,6 @@ mod plan;
 mod seeds;
 #[path = "../stores/servers/mod.rs"]
 #[allow(unused_imports, reason = "one kind of server is enough")]
+#[allow(clippy::disallowed_methods, reason = "a server runs on the real clock")]
 mod servers;
 mod simulation;

@@ -59,8 +59,7 @@ impl Store {
         pool.debt += call.owes;
 
         let mut units = Units::default();
-        if 0 < interval_ms {
-            let current = now * 10 / interval_ms;
+        if let Some(current) = (now * 10).checked_div(interval_ms) {
             for (began, number) in pool
                 .units
                 .iter()

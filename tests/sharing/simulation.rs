@@ -70,10 +70,7 @@ pub(crate) fn play(plan: &Plan, with_exact: bool) -> Played {
     for replica in 0..plan.replicas {
         let (lives, budgets) = (Rc::clone(&lives), Arc::clone(&budgets));
         let (now_ms, replicas) = (Arc::clone(&now_ms), plan.replicas);
-        sim.host(name(replica), move || {
-            let ticker = begin(&lives, replica, replicas, &budgets, &now_ms);
-            async move { ticker.await }
-        });
+        sim.host(name(replica), move || begin(&lives, replica, replicas, &budgets, &now_ms));
     }
 
     let mut callers = Callers::new(plan, with_exact);
