@@ -43,7 +43,7 @@ fn the_model_answers_as_the_scripts_do() {
         if talk.rng.u32(..50) == 0 {
             let who = talk.who();
             real.leave(&who);
-            store.attend(0, &who, Attendance { now_ms: 0, knew: false }, true);
+            store.attend(0, &who, Attendance { now_ms: 0, attended_ms: 0 }, true);
         }
         let (who, errand) = talk.errand();
         let asked = real.exchange(&who, &errand);
@@ -153,7 +153,13 @@ impl Talk {
 
     fn attendance(&mut self) -> (String, Attendance) {
         let now_ms = self.now_ms - self.rng.u64(..500);
-        (self.who(), Attendance { now_ms, knew: self.rng.bool() })
+        // Never, a moment ago, or before the key's life began.
+        let before_ms = [0, self.rng.u64(..1_000), self.rng.u64(..1_000_000)];
+        let attended_ms = match *self.rng.choice(&before_ms).unwrap() {
+            0 => 0,
+            before_ms => now_ms - before_ms,
+        };
+        (self.who(), Attendance { now_ms, attended_ms })
     }
 
     fn errand(&mut self) -> (String, Errand) {
@@ -178,6 +184,7 @@ impl Talk {
             sequence,
             sizes,
             start,
+            debt: self.up_to(3),
             gives: if self.rng.bool() { gives } else { Vec::new() },
             wants_units: self.up_to(10_000),
             holds: self.up_to(sizes.tokens / 4),

@@ -29,7 +29,9 @@ pub(crate) fn histories(
                 let is_known = is_known(lives, &outcomes, first.at_ms, is_its);
                 let forgotten = 0 < first.call.start && !is_known;
                 let forgotten = forgotten.then_some((first.at_ms, Event::Forgotten));
-                forgotten.into_iter().chain([(first.at_ms, Event::Forgiven(last.reply.debt))])
+                // Whoever comes first tells of the debt that it heard of last.
+                let forgiven = last.reply.debt.saturating_sub(first.call.debt);
+                forgotten.into_iter().chain([(first.at_ms, Event::Forgiven(forgiven))])
             });
             insert(&mut events, lost);
         }

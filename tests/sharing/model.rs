@@ -30,7 +30,7 @@ impl Store {
         let now = time_ms.max(*now_ms);
         let mut pool = match self.pools.remove(name) {
             Some((expires_ms, pool)) if time_ms < expires_ms => pool,
-            _ => Pool { at: now, level: call.start, sizes, ..Pool::default() },
+            _ => Pool { at: now, level: call.start, debt: call.debt, sizes, ..Pool::default() },
         };
         let now = now.max(pool.at);
 
@@ -112,16 +112,18 @@ impl Store {
         attendance: Attendance,
         leaves: bool,
     ) -> Fleet {
-        let Attendance { now_ms, knew } = attendance;
+        let Attendance { now_ms, attended_ms } = attendance;
         let now = time_ms.max(now_ms);
         let there = self.fleet.take().filter(|(expires_ms, _)| time_ms < *expires_ms);
         if leaves && there.is_none() {
             return Fleet { now_ms: now, replicas: 0, emptied_ms: None };
         }
-        let fresh =
-            || Members { at: now, emptied: if knew { now } else { 0 }, seen: BTreeMap::new() };
+        let fresh = || Members { at: now, born: now, ..Members::default() };
         let mut fleet = there.map_or_else(fresh, |(_, fleet)| fleet);
         let now = now.max(fleet.at);
+        if 0 < attended_ms && attended_ms < fleet.born && now < attended_ms + FLEET_LIFE_MS {
+            fleet.emptied = fleet.born;
+        }
         fleet.at = now;
         if leaves {
             fleet.seen.remove(who);
@@ -253,9 +255,10 @@ impl Units {
 }
 
 /// The fleet's key.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Members {
     at: u64,
+    born: u64,
     emptied: u64,
     seen: BTreeMap<Box<str>, u64>,
 }

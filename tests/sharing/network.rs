@@ -70,8 +70,8 @@ impl Host {
     fn execute(&self, who: &str, said: Said) -> Told {
         let (time_ms, mut store) = (self.time_ms.get(), self.store.borrow_mut());
         match said {
-            Said::Attends { now_ms, knew } => {
-                let attendance = Attendance { now_ms, knew };
+            Said::Attends { now_ms, attended_ms } => {
+                let attendance = Attendance { now_ms, attended_ms };
                 let fleet = store.attend(time_ms, who, attendance, false);
                 Told::Fleet(fleet.now_ms, fleet.replicas, fleet.emptied_ms)
             }
@@ -87,7 +87,7 @@ impl Host {
                 told
             }
             Said::Leaves => {
-                let last = Attendance { now_ms: 0, knew: false };
+                let last = Attendance { now_ms: 0, attended_ms: 0 };
                 store.attend(time_ms, who, last, true);
                 Told::Left
             }
@@ -162,8 +162,8 @@ impl Remote {
 
 impl Pools for Remote {
     async fn attend(&mut self, attendance: Attendance) -> Result<Fleet, Failure> {
-        let Attendance { now_ms, knew } = attendance;
-        let told = self.ask(vec![Said::Attends { now_ms, knew }]).await.pop().unwrap();
+        let Attendance { now_ms, attended_ms } = attendance;
+        let told = self.ask(vec![Said::Attends { now_ms, attended_ms }]).await.pop().unwrap();
         self.note(None, told.is_ok());
         match told? {
             Told::Fleet(now_ms, replicas, emptied_ms) => Ok(Fleet { now_ms, replicas, emptied_ms }),
@@ -202,7 +202,7 @@ struct Asked {
 
 #[derive(Debug, Deserialize, Serialize)]
 enum Said {
-    Attends { now_ms: u64, knew: bool },
+    Attends { now_ms: u64, attended_ms: u64 },
     Exchanges { pool: String, now_ms: u64, call: Vec<u64> },
     Leaves,
 }
@@ -215,7 +215,8 @@ enum Told {
 }
 
 fn numbers_said(call: &Call) -> Vec<u64> {
-    let Call { sequence, sizes, start, wants_units, holds, wants, returns, owes, gives } = call;
+    let Call { sequence, sizes, start, debt, wants_units, holds, wants, returns, owes, gives } =
+        call;
     let Sizes { tokens, parts, refill, interval_ms, price, forgives } = *sizes;
     let numbers = [
         *sequence,
@@ -226,6 +227,7 @@ fn numbers_said(call: &Call) -> Vec<u64> {
         price,
         forgives.into(),
         *start,
+        *debt,
         *wants_units,
         *holds,
         *wants,
@@ -238,11 +240,11 @@ fn numbers_said(call: &Call) -> Vec<u64> {
 fn call_of(numbers: &[u64]) -> Call {
     let (&[sequence, tokens, parts, refill, interval_ms, price, forgives], rest) =
         numbers.split_first_chunk().unwrap();
-    let (&[start, wants_units, holds, wants, returns, owes], gives) =
+    let (&[start, debt, wants_units, holds, wants, returns, owes], gives) =
         rest.split_first_chunk().unwrap();
     let sizes = Sizes { tokens, parts, refill, interval_ms, price, forgives: forgives == 1 };
     let gives = gives.chunks(2).map(pair).collect();
-    Call { sequence, sizes, start, wants_units, holds, wants, returns, owes, gives }
+    Call { sequence, sizes, start, debt, wants_units, holds, wants, returns, owes, gives }
 }
 
 fn numbers_of(reply: &Reply) -> Vec<u64> {
@@ -267,9 +269,9 @@ fn pair(numbers: &[u64]) -> (u64, u32) {
 }
 
 fn spoken(call: &Call) -> String {
-    let Call { sequence, start, wants_units, holds, wants, returns, owes, gives, .. } = call;
+    let Call { sequence, start, debt, wants_units, holds, wants, returns, owes, gives, .. } = call;
     format!(
-        "#{sequence} start {start} holds {holds} wants {wants} returns {returns} owes {owes} \
+        "#{sequence} start {start} debt {debt} holds {holds} wants {wants} returns {returns} owes {owes} \
          wants_units {wants_units} gives {gives:?}"
     )
 }
