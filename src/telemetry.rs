@@ -12,8 +12,9 @@ use tracing_subscriber::{
 /// What is logged unless somebody says otherwise.
 pub const DEFAULT_FILTER: &str = "info";
 
-/// The library warns of what a bad client does, one line a connection. That is counted instead.
-const QUIET: &str = "h2=off";
+/// Libraries that warn once a connection, of what a bad client does or how a store fails. Both are
+/// told in other ways.
+const QUIET: &str = "h2=off,redis=off";
 
 /// Starts logging: for people in a terminal, JSON otherwise.
 ///
@@ -104,14 +105,16 @@ mod tests {
     }
 
     #[test]
-    fn what_bad_clients_do_is_not_logged_unless_asked_for() {
-        let quiet = |filter: &str| {
+    fn what_bad_clients_and_stores_do_is_not_logged_unless_asked_for() {
+        let quiet = |filter: &str, library: &str| {
             let filter = parse(filter).unwrap().to_string();
-            filter.split(',').any(|directive| directive == "h2=off")
+            filter.split(',').any(|directive| directive == format!("{library}=off"))
         };
-        assert!(quiet("info"));
-        assert!(quiet("debug,retryd=trace"));
-        assert!(!quiet("info,h2=debug"));
+        for library in ["h2", "redis"] {
+            assert!(quiet("info", library));
+            assert!(quiet("debug,retryd=trace", library));
+            assert!(!quiet(&format!("info,{library}=debug"), library));
+        }
     }
 
     #[test]

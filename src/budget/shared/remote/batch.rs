@@ -29,6 +29,9 @@ enum Outcome {
 /// Answers of a server that may be another one by now, or serves nobody for a while.
 const LEAVE_IT: [&str; 4] = ["READONLY", "LOADING", "MASTERDOWN", "NOAUTH"];
 
+/// Refused by the node that had the slot, then by one that does not know the script.
+const REPEATS_MAX: usize = 2;
+
 impl Task {
     pub(super) fn new(command: Cmd) -> Task {
         Task {
@@ -132,17 +135,18 @@ pub(super) async fn to_cluster(
     tasks: &mut [Task],
 ) {
     join_all(tasks.iter_mut().map(|task| ask(connection.clone(), task))).await;
-    if tasks.iter().any(|task| task.is_refused_with(&["NOSCRIPT"])) {
-        let everywhere = (MultipleNodeRoutingInfo::AllMasters, Some(ResponsePolicy::AllSucceeded));
-        // Where it did not work, the next refusal tells.
-        let _ = connection
-            .clone()
-            .route_command(script.load(), RoutingInfo::MultiNode(everywhere))
-            .await;
+    for _ in 0..REPEATS_MAX {
+        if tasks.iter().any(|task| task.is_refused_with(&["NOSCRIPT"])) {
+            let masters = MultipleNodeRoutingInfo::AllMasters;
+            let everywhere = RoutingInfo::MultiNode((masters, Some(ResponsePolicy::AllSucceeded)));
+            // Where it did not work, the next refusal tells.
+            let _ = connection.clone().route_command(script.load(), everywhere).await;
+        }
+        // After `MOVED` the client has learned by itself where the slot is.
+        let again =
+            tasks.iter_mut().filter(|task| task.is_refused_with(&["NOSCRIPT", "MOVED", "ASK"]));
+        join_all(again.map(|task| ask(connection.clone(), task))).await;
     }
-    // After `MOVED` the client has learned by itself where the slot is.
-    let again = tasks.iter_mut().filter(|task| task.is_refused_with(&["NOSCRIPT", "MOVED", "ASK"]));
-    join_all(again.map(|task| ask(connection.clone(), task))).await;
 }
 
 async fn ask(mut connection: ClusterConnection, task: &mut Task) {

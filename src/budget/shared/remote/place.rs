@@ -191,7 +191,10 @@ impl Place {
 async fn to_server(client: &Client) -> RedisResult<Connection> {
     let config =
         AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-    client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::Server)
+    let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+    // Says at once what every call would be refused for: no password, still loading.
+    let () = redis::cmd("PING").exec_async(&mut connection).await?;
+    Ok(Connection::Server(connection))
 }
 
 fn wants_password(error: &RedisError) -> bool {
