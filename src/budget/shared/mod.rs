@@ -16,15 +16,15 @@ pub mod pools;
 mod price;
 mod queue;
 mod reach;
-mod rounds;
 pub mod remote;
+mod rounds;
 mod share;
 mod sharing;
 mod ticker;
 mod trade;
 
 pub(in crate::budget) use queue::Waiting;
-pub(in crate::budget) use share::Share;
 pub use remote::{CALL_MAX, Credentials, RedisPools, Settings, StoreUrl};
+pub(in crate::budget) use share::Share;
 pub use sharing::{Sharing, StoreState};
 pub use ticker::Ticker;

@@ -1,0 +1,161 @@
+//! A store that dies, stands still, moves or lies about the time.
+use std::{process::Command, time::Duration};
+
+use crate::proxy::{Proxy, Way};
+use crate::scene::{POLICY, REPLICAS, Scene};
+use crate::servers::{Cluster, Flavour, Sentinels, Server, wait_for};
+
+const ALL: [usize; REPLICAS] = [0, 1, 2];
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_killed_and_comes_back_empty() {
+    let mut server = Server::start(Flavour::Redis7);
+    let mut scene = Scene::begin("killed", [&server.url(); 3]).await;
+    scene.cuts_off(&ALL);
+    server.kill();
+    scene.lost(&ALL).await;
+    scene.go_on(ms(1_000)).await;
+    server.start_empty();
+    scene.found(&ALL).await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b48_a_store_that_stands_still_for_ten_seconds() {
+    let server = Server::start(Flavour::Valkey8);
+    let mut scene = Scene::begin("still", [&server.url(); 3]).await;
+    scene.cuts_off(&ALL);
+    server.freeze();
+    scene.lost(&ALL).await;
+    scene.go_on(ms(10_000).saturating_sub(scene.away_for())).await;
+    server.thaw();
+    scene.found(&ALL).await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b45_a_store_that_forgets_the_script() {
+    let server = Server::start(Flavour::Redis7);
+    let scene = Scene::begin("flushed", [&server.url(); 3]).await;
+    for _ in 0..5 {
+        let () = server.ask(&["SCRIPT", "FLUSH"]);
+        scene.go_on(ms(200)).await;
+    }
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b45_another_master_takes_over() {
+    let mut group = Sentinels::start(Flavour::Valkey8);
+    let mut scene = Scene::begin("failover", [&group.url(); 3]).await;
+    scene.cuts_off(&ALL);
+    group.fail_over();
+    scene.found_after_loss(&ALL).await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b47_slots_move_under_load() {
+    let cluster = Cluster::start(Flavour::Redis7);
+    let scene = Scene::begin("moved", [&cluster.url(); 3]).await;
+    let keys = cluster.keys();
+    assert!(3 < keys.len(), "{keys:?}");
+    for key in keys {
+        let holds = |node: &&Server| node.keys().contains(&key);
+        let (from, others): (Vec<_>, Vec<_>) = cluster.nodes.iter().partition(holds);
+        move_slot(from[0], others[0], &key);
+    }
+    scene.end().await;
+}
+
+/// As `redis-cli --cluster reshard` does it.
+fn move_slot(from: &Server, to: &Server, key: &str) {
+    let slot: u64 = from.ask(&["CLUSTER", "KEYSLOT", key]);
+    let slot = slot.to_string();
+    let id = |node: &Server| node.ask::<String>(&["CLUSTER", "MYID"]);
+    let (from_id, to_id) = (id(from), id(to));
+    let () = to.ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]);
+    let () = from.ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]);
+    let port = to.port.to_string();
+    let () = from.ask(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
+    for node in [to, from] {
+        let () = node.ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b48_a_way_that_leads_nowhere() {
+    let server = Server::start(Flavour::Redis7);
+    let proxy = Proxy::to(server.port).await;
+    let mut scene = Scene::begin("nowhere", [&proxy.url(); 3]).await;
+    scene.cuts_off(&ALL);
+    proxy.set(Way::Nowhere);
+    scene.lost(&ALL).await;
+    scene.go_on(ms(2_000)).await;
+    proxy.set(Way::Open);
+    scene.found(&ALL).await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_takes_two_hundred_milliseconds() {
+    let server = Server::start(Flavour::Redis7);
+    let proxy = Proxy::to(server.port).await;
+    let mut scene = Scene::begin("slow", [&proxy.url(); 3]).await;
+    scene.cuts_off(&ALL);
+    proxy.set(Way::Slow(ms(100)));
+    scene.lost(&ALL).await;
+    scene.go_on(ms(2_000)).await;
+    proxy.set(Way::Open);
+    scene.found(&ALL).await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_goes_back_an_hour() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = folder.path().join("clock");
+    let set = |offset: &str| std::fs::write(&clock, offset).unwrap();
+    set("+0");
+    let server = Server::with_environment(Flavour::Redis7, clock_of(clock.to_str().unwrap()));
+    let scene = Scene::begin("clock", [&server.url(); 3]).await;
+    let seconds = || server.ask::<Vec<i64>>(&["TIME"])[0];
+    let before = seconds();
+    set("-3600");
+    wait_for("another time", || (3_500..3_700).contains(&(before - seconds())));
+    scene.go_on(ms(3_000)).await;
+    set("+0");
+    wait_for("the time again", || before <= seconds());
+    scene.end().await;
+}
+
+/// What makes a process go by the offset in a file.
+fn clock_of(file: &str) -> Vec<(String, String)> {
+    let preload = Command::new("faketime").args(["-f", "+0", "printenv", "LD_PRELOAD"]).output();
+    let preload = preload.expect("faketime; `tests/run tools` installs it").stdout;
+    let preload = String::from_utf8(preload).unwrap().trim().to_owned();
+    [
+        ("LD_PRELOAD", preload.as_str()),
+        ("FAKETIME_TIMESTAMP_FILE", file),
+        ("FAKETIME_NO_CACHE", "1"),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_starts_at_once_and_the_store_comes_last() {
+    let mut server = Server::start(Flavour::Redis7);
+    server.kill();
+    let mut scene = Scene::without_store("at-once", [&server.url(); 3], POLICY).await;
+    scene.cuts_off(&ALL);
+    scene.lost(&ALL).await;
+    server.start_empty();
+    scene.found(&ALL).await;
+    scene.end().await;
+}
