@@ -83,18 +83,19 @@ impl Shelf {
     }
 
     /// A share that was touched takes part in the exchange until it holds nothing any more.
+    /// `pool` names where.
     pub(super) fn enqueue(
         self: &Arc<Shelf>,
         cell: &Cell,
         kept: &mut Kept,
-        waiting: impl FnOnce() -> Box<str>,
+        pool: impl FnOnce() -> Box<str>,
     ) {
-        if let (Balance::Shared(share), Some(sharing)) = (&mut kept.balance, &self.sharing) {
-            if !share.is_queued {
-                share.is_queued = true;
-                let (shelf, cell) = (Arc::clone(self), Arc::clone(cell));
-                sharing.arrives(Waiting { shelf, cell, pool: waiting() });
-            }
+        if let (Balance::Shared(share), Some(sharing)) = (&mut kept.balance, &self.sharing)
+            && !share.is_queued
+        {
+            share.is_queued = true;
+            let (shelf, cell) = (Arc::clone(self), Arc::clone(cell));
+            sharing.arrives(Waiting { shelf, cell, pool: pool() });
         }
     }
 

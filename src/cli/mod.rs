@@ -40,7 +40,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve decisions over gRPC (the default)
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Decide about attempts in a file, without a server
     Decide(decide::Decide),
     /// Check policy files, and print what each budget guarantees

@@ -46,6 +46,23 @@ impl Rounds {
         self.queue.take(count).into_iter().filter_map(|one| self.say(one, Share::call)).collect()
     }
 
+    /// What shares say that were touched since the last round, `count` of them at most.
+    pub(super) fn newcomers(&mut self, count: usize) -> Vec<Sent> {
+        let arrived: Vec<Waiting> = {
+            let mut arrived = self.sharing.arrived.lock();
+            let count = count.min(arrived.len());
+            arrived.drain(..count).collect()
+        };
+        let mut sent = Vec::with_capacity(arrived.len());
+        for waiting in arrived {
+            match self.want(&waiting) {
+                Want::Now | Want::Soon => sent.extend(self.say(waiting, Share::call)),
+                want => self.queue.put(waiting, want),
+            }
+        }
+        sent
+    }
+
     /// What every share says when the process ends.
     pub(super) fn farewells(&mut self) -> Vec<Sent> {
         self.begin();
@@ -128,15 +145,18 @@ impl Rounds {
 
     /// Puts a share into the queue, or lets it go.
     fn put(&mut self, waiting: Waiting) {
-        let want = {
-            let mut kept = waiting.cell.lock();
-            waiting.shelf.bring_up(&mut kept, self.now_ms());
-            let Balance::Shared(share) = &mut kept.balance else { return };
-            let want = share.want();
-            share.is_queued = want != Want::Never;
-            want
-        };
+        let want = self.want(&waiting);
         self.queue.put(waiting, want);
+    }
+
+    /// How much a share wants to be exchanged. One that does not is let go.
+    fn want(&self, waiting: &Waiting) -> Want {
+        let mut kept = waiting.cell.lock();
+        waiting.shelf.bring_up(&mut kept, self.now_ms());
+        let Balance::Shared(share) = &mut kept.balance else { return Want::Never };
+        let want = share.want();
+        share.is_queued = want != Want::Never;
+        want
     }
 
     pub(super) fn learn_time(&self, fleet_ms: u64) {

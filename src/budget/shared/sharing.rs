@@ -2,6 +2,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::exchange::Standing;
 use super::pools::Fleet;
@@ -22,6 +23,8 @@ pub struct Sharing {
     replicas: AtomicU32,
     /// Shares that want to be exchanged and are not known to the ticker yet.
     pub(super) arrived: Mutex<Vec<Waiting>>,
+    /// Told when there is one.
+    pub(super) newcomer: Notify,
     pub(super) counts: Counts,
 }
 
@@ -68,6 +71,7 @@ impl Sharing {
             replicas_min: replicas_min.max(1),
             replicas: AtomicU32::new(replicas_min.max(1)),
             arrived: Mutex::new(Vec::new()),
+            newcomer: Notify::new(),
             counts: Counts::default(),
         }
     }
@@ -93,6 +97,7 @@ impl Sharing {
     /// A share wants to be exchanged.
     pub(in crate::budget) fn arrives(&self, waiting: Waiting) {
         self.arrived.lock().push(waiting);
+        self.newcomer.notify_one();
     }
 
     /// How this process stands with its store.

@@ -1,5 +1,5 @@
 //! The task that exchanges shares with their pools, beside all decisions.
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -12,7 +12,10 @@ use crate::clock::{Clock, Dice};
 
 /// Between two rounds, 10 % more or less.
 const TICK: Duration = Duration::from_millis(100);
-/// Exchanges of one round at most, so that the store's load is bounded whatever is asked.
+/// Balances that are touched for the first time are not kept waiting for the next round, but
+/// gathered for so long.
+const GATHER: Duration = Duration::from_millis(10);
+/// Exchanges of one round at most, newcomers included, so that the store's load is bounded whatever is asked.
 const EXCHANGES_MAX: usize = 1_000;
 /// Exchanges that are sent together.
 const BATCH: usize = 250;
@@ -60,16 +63,39 @@ impl<P: Pools> Ticker<P> {
     /// Exchanges until `end`, then gives back what is held.
     pub async fn run(mut self, end: CancellationToken) {
         while !end.is_cancelled() {
-            if self.attend().await {
-                self.exchange_due().await;
-            }
-            tokio::select! {
-                () = sleep(self.pause()) => {}
-                () = end.cancelled() => {}
-            }
+            self.round(&end).await;
         }
         if timeout(FAREWELL, self.give_everything_back()).await.is_err() {
             tracing::warn!("the store did not take back in time what this process held");
+        }
+    }
+
+    /// Exchanges what is due, and what is new until the next round is due.
+    async fn round(&mut self, end: &CancellationToken) {
+        let is_reached = self.attend().await;
+        let mut places = EXCHANGES_MAX;
+        if is_reached {
+            self.exchange_due(&mut places).await;
+        }
+        let mut pause = pin!(sleep(self.pause()));
+        let sharing = Arc::clone(&self.rounds.sharing);
+        // Only waiting is cut short: whatever was sent is heard to its end.
+        while 0 < places {
+            tokio::select! {
+                () = &mut pause => return,
+                () = end.cancelled() => return,
+                () = sharing.newcomer.notified(), if is_reached => {}
+            }
+            self.exchange_newcomers(&mut places).await;
+            tokio::select! {
+                () = &mut pause => return,
+                () = end.cancelled() => return,
+                () = sleep(GATHER) => {}
+            }
+        }
+        tokio::select! {
+            () = pause => {}
+            () = end.cancelled() => {}
         }
     }
 
@@ -115,12 +141,11 @@ impl<P: Pools> Ticker<P> {
         }
     }
 
-    async fn exchange_due(&mut self) {
+    async fn exchange_due(&mut self, places: &mut usize) {
         self.rounds.begin();
-        let mut places = EXCHANGES_MAX;
-        while 0 < places {
-            let sent = self.rounds.next(BATCH.min(places));
-            places = places.saturating_sub(sent.len());
+        loop {
+            let sent = self.rounds.next(BATCH.min(*places));
+            *places = places.saturating_sub(sent.len());
             if sent.is_empty() || !self.exchange(sent).await {
                 break;
             }
@@ -128,8 +153,17 @@ impl<P: Pools> Ticker<P> {
         self.rounds.end();
     }
 
+    async fn exchange_newcomers(&mut self, places: &mut usize) {
+        let sent = self.rounds.newcomers(BATCH.min(*places));
+        *places = places.saturating_sub(sent.len());
+        self.exchange(sent).await;
+    }
+
     /// `false` if the store does not answer.
     async fn exchange(&mut self, sent: Vec<Sent>) -> bool {
+        if sent.is_empty() {
+            return true;
+        }
         let answers = self.pools.exchange(&self.rounds.errands(&sent)).await;
         self.rounds.receive(sent, answers)
     }
