@@ -4,7 +4,7 @@ use retryd::budget::shared::pools::{Attendance, Pools as _};
 use retryd::budget::shared::remote::{Credentials, RedisPools, Settings, SettingsError};
 use retryd::clock::Dice;
 
-use crate::servers::{Certificates, Cluster, Flavour, Sentinels, Server};
+use crate::servers::{Certificates, Cluster, Flavour, Guard, PASSWORD, Sentinels, Server};
 use crate::support::{SIZES, attend, call, errand, exchange, replica, settings, try_exchange};
 
 /// Leases, debts, units and sizes, told and asked by two replicas.
@@ -90,7 +90,7 @@ async fn another_database_is_another_store() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn b47_a_cluster_shares_pools_of_every_slot() {
-    for flavour in [Flavour::Redis7, Flavour::Valkey8] {
+    for flavour in Flavour::ALL {
         let cluster = Cluster::start(flavour);
         let at = format!("a cluster of {flavour:?}");
         all_of_it(replica(&cluster.url(), "one"), replica(&cluster.url(), "other"), &at).await;
@@ -110,9 +110,18 @@ async fn b47_a_cluster_shares_pools_of_every_slot() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sentinels_name_the_master() {
-    let group = Sentinels::start(Flavour::Redis7);
-    all_of_it(replica(&group.url(), "one"), replica(&group.url(), "other"), "sentinels").await;
-    assert_every_key_expires(&group.master);
+    // One password for all, one for the servers alone, or none.
+    for guard in [Guard::All, Guard::Servers, Guard::Nobody] {
+        let group = Sentinels::start(Flavour::Redis7, guard);
+        let known = |name: &str| {
+            let password = (guard != Guard::Nobody).then(|| PASSWORD.to_owned());
+            let credentials = Credentials { user: None, password };
+            let settings = Settings { credentials, ..settings(&group.url(), name) };
+            RedisPools::new(settings, Dice::fair()).unwrap()
+        };
+        all_of_it(known("one"), known("other"), &format!("sentinels, {guard:?}")).await;
+        assert_every_key_expires(&group.master);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use retryd::budget::shared::pools::{Attendance, Errand, Failure, Fleet, Pools as
 use retryd::budget::shared::remote::{CALL_MAX, Credentials, RedisPools, Settings};
 use retryd::clock::Dice;
 
-use crate::servers::{SOON, wait_for};
+use crate::servers::{SOON, Server};
 
 /// 100 tokens, of which each millisecond brings a thousandth; earned units count for 10 s.
 pub(crate) const SIZES: Sizes = Sizes {
@@ -91,11 +91,9 @@ pub(crate) async fn until_it_answers(pools: &mut RedisPools, first: u64) -> (Rep
     unreachable!()
 }
 
-/// Whether a server sees no more connections than one to each replica, besides the one that asks.
-pub(crate) fn wait_for_connections(server: &crate::servers::Server, replicas: usize) {
-    wait_for("connections that ended", || {
-        let list: String = server.ask(&["CLIENT", "LIST"]);
-        list.lines().filter(|line| line.contains("lib-name=retryd")).count() <= replicas
-            && list.lines().count() <= replicas + 1
-    });
+/// The numbers of a server's connections, without that of whoever asks.
+pub(crate) fn connections(server: &Server) -> Vec<String> {
+    let list: String = server.ask(&["CLIENT", "LIST"]);
+    let others = list.lines().filter(|line| !line.contains("cmd=client"));
+    others.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
 }

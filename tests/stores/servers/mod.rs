@@ -14,7 +14,8 @@ use std::{
 
 pub(crate) use certificates::Certificates;
 pub(crate) use cluster::Cluster;
-pub(crate) use sentinels::Sentinels;
+use redis::IntoConnectionInfo as _;
+pub(crate) use sentinels::{Guard, PASSWORD, Sentinels};
 use tempfile::TempDir;
 
 /// Long enough for a busy machine; nothing that works takes so long.
@@ -69,6 +70,13 @@ impl Server {
         Server::build(flavour, &[], None, None, environment)
     }
 
+    /// The same, for those who know the password.
+    pub(crate) fn guarded(flavour: Flavour, options: &[&str], password: &str) -> Server {
+        let mut options = options.to_vec();
+        options.extend(["--requirepass", password, "--masterauth", password]);
+        Server::build(flavour, &options, None, Some(password))
+    }
+
     /// A server that speaks nothing but TLS, and wants a password.
     pub(crate) fn secured(flavour: Flavour, certificates: &Certificates, password: &str) -> Server {
         let options = ["--requirepass", password];
@@ -120,7 +128,7 @@ impl Server {
         command: &[&str],
     ) -> redis::RedisResult<T> {
         assert!(!self.tls, "ask by a client that knows the certificates");
-        ask(self.port, command)
+        ask(self.port, self.password.as_deref(), command)
     }
 
     /// All keys.
@@ -198,8 +206,17 @@ fn run(
         })
 }
 
-fn ask<T: redis::FromRedisValue>(port: u16, command: &[&str]) -> redis::RedisResult<T> {
-    let client = redis::Client::open(("127.0.0.1", port))?;
+fn ask<T: redis::FromRedisValue>(
+    port: u16,
+    password: Option<&str>,
+    command: &[&str],
+) -> redis::RedisResult<T> {
+    let mut session = redis::RedisConnectionInfo::default();
+    if let Some(password) = password {
+        session = session.set_password(password);
+    }
+    let info = ("127.0.0.1", port).into_connection_info()?.set_redis_settings(session);
+    let client = redis::Client::open(info)?;
     let mut connection = client.get_connection_with_timeout(SOON)?;
     let [name, arguments @ ..] = command else { panic!("no command") };
     redis::cmd(name).arg(arguments).query(&mut connection)

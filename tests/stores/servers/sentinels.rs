@@ -18,19 +18,33 @@ pub(crate) struct Sentinels {
 struct Sentinel {
     child: Child,
     port: u16,
+    password: Option<String>,
     _folder: TempDir,
 }
 
+/// Who asks for a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guard {
+    Nobody,
+    Servers,
+    All,
+}
+
+pub(crate) const PASSWORD: &str = "open sesame";
+
 impl Sentinels {
-    pub(crate) fn start(flavour: Flavour) -> Sentinels {
-        let master = Server::start(flavour);
-        let replica =
-            Server::with(flavour, &["--replicaof", &format!("127.0.0.1 {}", master.port)]);
+    pub(crate) fn start(flavour: Flavour, guard: Guard) -> Sentinels {
+        let server = |options: &[&str]| match guard {
+            Guard::Nobody => Server::with(flavour, options),
+            Guard::Servers | Guard::All => Server::guarded(flavour, options, PASSWORD),
+        };
+        let master = server(&[]);
+        let replica = server(&["--replicaof", &format!("127.0.0.1 {}", master.port)]);
         wait_for("a replica", || {
             replica.info("replication", "master_link_status").as_deref() == Some("up")
         });
         let sentinels: Vec<Sentinel> =
-            (0..3).map(|_| Sentinel::start(flavour, master.port)).collect();
+            (0..3).map(|_| Sentinel::start(flavour, master.port, guard)).collect();
         let group = Sentinels { master, replica, sentinels };
         wait_for("sentinels that know each other", || {
             group.sentinels.iter().all(|sentinel| {
@@ -58,13 +72,20 @@ impl Sentinels {
 }
 
 impl Sentinel {
-    fn start(flavour: Flavour, master: u16) -> Sentinel {
+    fn start(flavour: Flavour, master: u16, guard: Guard) -> Sentinel {
         let folder = tempfile::tempdir().unwrap();
         let port = free_port();
-        let text = format!(
+        let mut text = format!(
             "port {port}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {master} 2\n\
              sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 4000\n"
         );
+        if guard != Guard::Nobody {
+            text += &format!("sentinel auth-pass main \"{PASSWORD}\"\n");
+        }
+        let password = (guard == Guard::All).then(|| PASSWORD.to_owned());
+        if let Some(password) = &password {
+            text += &format!("requirepass \"{password}\"\nsentinel sentinel-pass \"{password}\"\n");
+        }
         fs::write(folder.path().join("sentinel.conf"), text).unwrap();
         let child = Command::new(flavour.program())
             .args(["sentinel.conf", "--sentinel"])
@@ -72,13 +93,17 @@ impl Sentinel {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let sentinel = Sentinel { child, port, _folder: folder };
-        wait_for("a sentinel", || ask::<String>(port, &["PING"]).is_ok());
+        let sentinel = Sentinel { child, port, password, _folder: folder };
+        wait_for("a sentinel", || sentinel.ask::<String>(&["PING"]).is_ok());
         sentinel
     }
 
     fn master(&self) -> HashMap<String, String> {
-        ask(self.port, &["SENTINEL", "MASTER", "main"]).unwrap()
+        self.ask(&["SENTINEL", "MASTER", "main"]).unwrap()
+    }
+
+    fn ask<T: redis::FromRedisValue>(&self, command: &[&str]) -> redis::RedisResult<T> {
+        ask(self.port, self.password.as_deref(), command)
     }
 }
 

@@ -29,6 +29,9 @@ enum Outcome {
 /// Answers of a server that may be another one by now, or serves nobody for a while.
 const LEAVE_IT: [&str; 4] = ["READONLY", "LOADING", "MASTERDOWN", "NOAUTH"];
 
+/// Commands that are answered together.
+const PIPELINE_MAX: usize = 32;
+
 /// Refused by the node that had the slot, then by one that does not know the script.
 const REPEATS_MAX: usize = 2;
 
@@ -84,38 +87,37 @@ impl Outcome {
     }
 }
 
-/// Sends all of them in one go. A script that the server does not know is loaded once.
+/// Sends all of them at once. A script that the server does not know is loaded once.
 pub(super) async fn to_server(
     connection: &mut MultiplexedConnection,
     script: &Script,
     tasks: &mut [Task],
 ) {
-    pipeline(connection, None, tasks.iter_mut().collect()).await;
+    pipelines(connection, tasks.iter_mut().collect()).await;
     let unknown: Vec<&mut Task> =
         tasks.iter_mut().filter(|task| task.is_refused_with(&["NOSCRIPT"])).collect();
     if !unknown.is_empty() {
-        pipeline(connection, Some(script), unknown).await;
+        // If that did not work, the next refusal tells.
+        let _ = connection.send_packed_command(&script.load()).await;
+        pipelines(connection, unknown).await;
     }
 }
 
-async fn pipeline(
-    connection: &mut MultiplexedConnection,
-    first: Option<&Script>,
-    tasks: Vec<&mut Task>,
-) {
-    let mut pipeline = redis::Pipeline::with_capacity(tasks.len() + 1);
-    if let Some(script) = first {
-        pipeline.add_command(script.load());
-    }
-    let mut tasks = tasks;
-    for task in &mut tasks {
+/// Several, one behind the other: when time is up, what the first ones said is not lost.
+async fn pipelines(connection: &MultiplexedConnection, mut tasks: Vec<&mut Task>) {
+    let parts = tasks.chunks_mut(PIPELINE_MAX);
+    join_all(parts.map(|part| pipeline(connection.clone(), part))).await;
+}
+
+async fn pipeline(mut connection: MultiplexedConnection, tasks: &mut [&mut Task]) {
+    let mut pipeline = redis::Pipeline::with_capacity(tasks.len());
+    for task in tasks.iter_mut() {
         pipeline.add_command(task.command.clone());
         task.outcome = Outcome::Sent;
     }
     match connection.send_packed_commands(&pipeline, 0, pipeline.len()).await {
         Ok(values) => {
-            let values = values.into_iter().skip(usize::from(first.is_some()));
-            for (task, value) in tasks.into_iter().zip(values) {
+            for (task, value) in tasks.iter_mut().zip(values) {
                 task.outcome = Outcome::of(Ok(value));
             }
         }
