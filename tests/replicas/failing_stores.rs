@@ -1,9 +1,11 @@
 //! A store that dies, stands still, moves or lies about the time.
-use std::{process::Command, time::Duration};
+use std::{fs::File, io::Write as _, process::Command, time::Duration};
+
+use tempfile::TempDir;
 
 use crate::proxy::{Proxy, Way};
 use crate::scene::{POLICY, REPLICAS, Scene};
-use crate::servers::{Cluster, Flavour, Sentinels, Server, wait_for};
+use crate::servers::{Cluster, Flavour, Guard, Sentinels, Server};
 
 const ALL: [usize; REPLICAS] = [0, 1, 2];
 
@@ -50,7 +52,7 @@ async fn b45_a_store_that_forgets_the_script() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn b45_another_master_takes_over() {
-    let mut group = Sentinels::start(Flavour::Valkey8);
+    let mut group = Sentinels::start(Flavour::Valkey8, Guard::Nobody);
     let mut scene = Scene::begin("failover", [&group.url(); 3]).await;
     scene.cuts_off(&ALL);
     group.fail_over();
@@ -117,35 +119,57 @@ async fn a_store_that_takes_two_hundred_milliseconds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_goes_back_an_hour() {
-    let folder = tempfile::tempdir().unwrap();
-    let clock = folder.path().join("clock");
-    let set = |offset: &str| std::fs::write(&clock, offset).unwrap();
-    set("+0");
-    let server = Server::with_environment(Flavour::Redis7, clock_of(clock.to_str().unwrap()));
+    let clock = Clock::make();
+    let server = Server::with_environment(Flavour::Redis7, clock.environment());
     let scene = Scene::begin("clock", [&server.url(); 3]).await;
     let seconds = || server.ask::<Vec<i64>>(&["TIME"])[0];
     let before = seconds();
-    set("-3600");
-    wait_for("another time", || (3_500..3_700).contains(&(before - seconds())));
+    clock.set(-3_600);
+    assert!(seconds() < before - 3_500);
     scene.go_on(ms(3_000)).await;
-    set("+0");
-    wait_for("the time again", || before <= seconds());
+    clock.set(0);
+    assert!(before <= seconds());
     scene.end().await;
 }
 
-/// What makes a process go by the offset in a file.
-fn clock_of(file: &str) -> Vec<(String, String)> {
-    let preload = Command::new("faketime").args(["-f", "+0", "printenv", "LD_PRELOAD"]).output();
-    let preload = preload.expect("faketime; `tests/run tools` installs it").stdout;
-    let preload = String::from_utf8(preload).unwrap().trim().to_owned();
-    [
-        ("LD_PRELOAD", preload.as_str()),
-        ("FAKETIME_TIMESTAMP_FILE", file),
-        ("FAKETIME_NO_CACHE", "1"),
-        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .to_vec()
+/// What makes a process go by another clock.
+struct Clock {
+    folder: TempDir,
+}
+
+impl Clock {
+    fn make() -> Clock {
+        let clock = Clock { folder: tempfile::tempdir().unwrap() };
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/replicas/clock.c");
+        let library = clock.path("clock.so");
+        let made = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-o", &library, source])
+            .status()
+            .expect("cc; `tests/run tools` installs it");
+        assert!(made.success());
+        clock.set(0);
+        clock
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        let variables = [("LD_PRELOAD", "clock.so"), ("CLOCK_AHEAD_FILE", "ahead")];
+        variables.map(|(name, file)| (name.to_owned(), self.path(file))).to_vec()
+    }
+
+    /// The process has the file mapped, so it stays the same one.
+    fn set(&self, seconds: i64) {
+        let mut file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(self.path("ahead"))
+            .unwrap();
+        file.write_all(&seconds.to_ne_bytes()).unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

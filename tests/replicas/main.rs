@@ -13,6 +13,7 @@ mod names;
 mod proxy;
 mod refusing_stores;
 mod scene;
+#[allow(unused_imports, reason = "not every test uses everything")]
 #[path = "../stores/servers/mod.rs"]
 mod servers;
 #[allow(dead_code, reason = "not every test uses everything")]

@@ -1,6 +1,7 @@
 //! Three replicas under load, a store that is lost and found, and what must hold meanwhile.
 use std::{thread, time::Duration};
 
+use tokio::sync::{RwLock, RwLockReadGuard};
 use tokio::time::{Instant, sleep};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -11,6 +12,9 @@ use crate::load::{Asked, Load, Tenant};
 use crate::support::{Process, SOON, context, policy_file};
 
 pub(crate) const REPLICAS: usize = 3;
+
+/// Written by those that need the machine for themselves.
+pub(crate) static MACHINE: RwLock<()> = RwLock::const_new(());
 
 /// A floor for each tenant besides a fifth of its requests.
 pub(crate) const POLICY: &str = "version: 1
@@ -34,6 +38,7 @@ pub(crate) struct Scene {
     taken_out: Option<usize>,
     found_at: Duration,
     has_local_share: bool,
+    _beside_others: RwLockReadGuard<'static, ()>,
 }
 
 /// Starts one replica for each address of a store, all at once.
@@ -79,6 +84,7 @@ impl Scene {
 
     /// The same before anybody has found the store.
     pub(crate) async fn without_store(name: &str, urls: [&str; REPLICAS], policy: &str) -> Scene {
+        let beside_others = MACHINE.read().await;
         let replicas = replicas(&policy_file(&format!("replicas-{name}.yaml"), policy), &urls);
         let load = Load::start(&replicas, CONNECTIONS, tenants()).await;
         Scene {
@@ -92,6 +98,7 @@ impl Scene {
             taken_out: None,
             found_at: Duration::ZERO,
             has_local_share: !policy.contains("deny"),
+            _beside_others: beside_others,
         }
     }
 

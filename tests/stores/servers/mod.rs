@@ -74,7 +74,7 @@ impl Server {
     pub(crate) fn guarded(flavour: Flavour, options: &[&str], password: &str) -> Server {
         let mut options = options.to_vec();
         options.extend(["--requirepass", password, "--masterauth", password]);
-        Server::build(flavour, &options, None, Some(password))
+        Server::build(flavour, &options, None, Some(password), Vec::new())
     }
 
     /// A server that speaks nothing but TLS, and wants a password.
