@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`engine`] | the decision: pure, in four typed stages |
 //! | [`budget`] | who pays for a retry: pure balances, and the store that keeps them |
+//! | [`remote`] | the pools of shared budgets in Redis or Valkey |
 //! | [`policy`] | the policy file, read and checked |
 //! | [`decider`] | policy, budgets and engine together |
 //! | [`reload`] | the policy file, read again |
@@ -23,6 +24,7 @@ pub mod decider;
 pub mod engine;
 pub mod policy;
 pub mod reload;
+pub mod remote;
 pub mod server;
 pub mod service;
 pub mod telemetry;

@@ -1,8 +1,8 @@
 //! What the pool answers, in every kind of store.
 use retryd::budget::shared::exchange::Call;
 use retryd::budget::shared::pools::{Attendance, Pools as _};
-use retryd::budget::shared::remote::{Credentials, RedisPools, Settings, SettingsError};
 use retryd::clock::Dice;
+use retryd::remote::{Credentials, RedisPools, Settings, SettingsError};
 
 use crate::servers::{Certificates, Cluster, Flavour, Guard, PASSWORD, Sentinels, Server};
 use crate::support::{SIZES, attend, call, errand, exchange, replica, settings, try_exchange};

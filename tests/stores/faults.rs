@@ -1,10 +1,14 @@
 //! Servers that forget, stop, refuse or go.
+use std::time::Duration;
+
 use retryd::budget::shared::pools::{Failure, Pools as _};
-use retryd::budget::shared::remote::RedisPools;
+use retryd::clock::Dice;
+use retryd::remote::{RedisPools, Settings};
 
 use crate::servers::{Cluster, Flavour, Guard, Sentinels, Server, wait_for};
 use crate::support::{
-    call, connections, errand, exchange, hasty_replica, replica, try_exchange, until_it_answers,
+    call, connections, errand, exchange, hasty_replica, replica, settings, try_exchange,
+    until_it_answers,
 };
 
 /// This process's connections to a port, read from the kernel: the server may not answer.
@@ -71,7 +75,7 @@ async fn b48_a_server_that_stands_still_holds_nobody_up() {
             let kept = try_exchange(&mut pools, "p", call(sequence)).await;
             assert!(matches!(kept, Err(Failure::Refused(_))), "{flavour:?}: {kept:?}");
             assert!(open_connections(server.port) <= 1, "{flavour:?}: they pile up");
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         server.thaw();
         until_it_answers(&mut pools, 200).await;
@@ -181,7 +185,8 @@ async fn a_slot_that_moves_is_followed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn b48_a_node_that_stands_still_does_not_hold_up_the_others() {
     let cluster = Cluster::start(Flavour::Redis7);
-    let mut pools = hasty_replica(&cluster.url(), "one");
+    let settings = Settings { call_max: Duration::from_secs(1), ..settings(&cluster.url(), "one") };
+    let mut pools = RedisPools::new(settings, Dice::fair()).unwrap();
     let errands =
         |sequence| (0..30).map(|n| errand(&format!("p{n}"), call(sequence))).collect::<Vec<_>>();
     let all_answer = async |pools: &mut RedisPools, first: u64| {
@@ -189,7 +194,7 @@ async fn b48_a_node_that_stands_still_does_not_hold_up_the_others() {
             if pools.exchange(&errands(sequence)).await.iter().all(Result::is_ok) {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("the cluster does not answer");
     };

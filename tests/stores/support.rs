@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use retryd::budget::shared::exchange::{Call, Reply, Sizes};
 use retryd::budget::shared::pools::{Attendance, Errand, Failure, Fleet, Pools as _};
-use retryd::budget::shared::remote::{CALL_MAX, Credentials, RedisPools, Settings};
 use retryd::clock::Dice;
+use retryd::remote::{CALL_MAX, Credentials, RedisPools, Settings};
 
 use crate::servers::{SOON, Server};
 
@@ -58,8 +58,21 @@ pub(crate) fn errand(pool: &str, call: Call) -> Errand {
     Errand { pool: pool.into(), now_ms: 0, call }
 }
 
+/// What the pool answers. On a busy machine an attempt to connect may take too long; what was
+/// refused for that may be said again.
 pub(crate) async fn exchange(pools: &mut RedisPools, pool: &str, call: Call) -> Reply {
-    try_exchange(pools, pool, call).await.unwrap_or_else(|error| panic!("`{pool}`: {error:?}"))
+    let until = tokio::time::Instant::now() + SOON;
+    loop {
+        match try_exchange(pools, pool, call.clone()).await {
+            Ok(reply) => return reply,
+            Err(Failure::Refused(text))
+                if text.starts_with("cannot connect") && tokio::time::Instant::now() < until =>
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(failure) => panic!("`{pool}`: {failure:?}"),
+        }
+    }
 }
 
 pub(crate) async fn try_exchange(

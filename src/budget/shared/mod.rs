@@ -16,7 +16,6 @@ pub mod pools;
 mod price;
 mod queue;
 mod reach;
-pub mod remote;
 mod rounds;
 mod share;
 mod sharing;
@@ -24,7 +23,6 @@ mod ticker;
 mod trade;
 
 pub(in crate::budget) use queue::Waiting;
-pub use remote::{CALL_MAX, Credentials, RedisPools, Settings, StoreUrl};
 pub(in crate::budget) use share::Share;
 pub use sharing::{Sharing, StoreState};
 pub use ticker::Ticker;

@@ -22,7 +22,6 @@ pub(super) struct Rounds {
 /// A share that was sent, and what it said.
 pub(super) struct Sent {
     waiting: Waiting,
-    limits: Limits,
     call: Call,
     sent_ms: u64,
 }
@@ -77,13 +76,13 @@ impl Rounds {
 
     fn say(&self, waiting: Waiting, say: fn(&mut Share, &Limits) -> Call) -> Option<Sent> {
         let sent_ms = self.now_ms();
-        let (limits, call) = {
+        let call = {
             let mut kept = waiting.cell.lock();
             let terms = waiting.shelf.bring_up(&mut kept, sent_ms);
             let Balance::Shared(share) = &mut kept.balance else { return None };
-            (terms.limits, say(share, &terms.limits))
+            say(share, &terms.limits)
         };
-        Some(Sent { waiting, limits, call, sent_ms })
+        Some(Sent { waiting, call, sent_ms })
     }
 
     pub(super) fn errands(&self, sent: &[Sent]) -> Vec<Errand> {
@@ -115,14 +114,16 @@ impl Rounds {
     }
 
     fn settle(&mut self, sent: Sent, answer: &Result<Reply, Failure>) {
-        let Sent { waiting, limits, call, sent_ms } = sent;
+        let Sent { waiting, call, sent_ms } = sent;
         {
             let mut kept = waiting.cell.lock();
-            waiting.shelf.bring_up(&mut kept, self.now_ms());
+            // By the sizes of now: they may have changed while it was on its way.
+            let terms = waiting.shelf.bring_up(&mut kept, self.now_ms());
+            let limits = &terms.limits;
             let Balance::Shared(share) = &mut kept.balance else { return };
             match answer {
-                Ok(reply) => share.answered(&limits, &call, reply, sent_ms),
-                Err(Failure::Refused(_)) => share.refused_call(&limits, &call),
+                Ok(reply) => share.answered(limits, &call, reply, sent_ms),
+                Err(Failure::Refused(_)) => share.refused_call(limits, &call),
                 Err(Failure::Unknown(_)) => share.unanswered(),
             }
         }

@@ -17,8 +17,8 @@ const TICK: Duration = Duration::from_millis(100);
 const GATHER: Duration = Duration::from_millis(10);
 /// Exchanges of one round at most, newcomers included, so that the store's load is bounded whatever is asked.
 const EXCHANGES_MAX: usize = 1_000;
-/// Exchanges that are sent together.
-const BATCH: usize = 250;
+/// Exchanges that are sent together. They are answered well within the time that a call has.
+const BATCH: usize = 100;
 /// Rounds without an answer until the store counts as lost.
 const MISSED_MAX: u32 = 4;
 /// How long the store remembers who attended.

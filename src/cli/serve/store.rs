@@ -7,8 +7,9 @@ use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::Sharing;
-use crate::budget::shared::{CALL_MAX, Credentials, RedisPools, Settings, StoreUrl, Ticker};
+use crate::budget::shared::Ticker;
 use crate::clock::{Clock, Dice};
+use crate::remote::{CALL_MAX, Credentials, RedisPools, Settings, StoreUrl};
 use crate::server::Health;
 
 /// How long the start waits for the store. Without it retryd is ready all the same.
@@ -21,7 +22,7 @@ pub(super) struct Store {
     /// Share budgets with other processes over Redis or Valkey: redis://HOST:PORT, rediss:// (TLS),
     /// redis+sentinel://HOST:PORT,HOST:PORT/MASTER or redis-cluster://HOST:PORT,HOST:PORT
     #[arg(long = "store", env = "RETRYD_STORE", value_name = "URL")]
-    url: Option<StoreUrl>,
+    url: Option<String>,
     /// How many retryd processes share the store; more are noticed while it answers
     #[arg(long, env = "RETRYD_REPLICAS", value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -64,8 +65,10 @@ impl Store {
         clock: Clock,
         health: Health,
     ) -> anyhow::Result<Option<Exchange>> {
-        let Some(url) = self.url.clone() else { return Ok(None) };
+        let Some(url) = &self.url else { return Ok(None) };
         let dice = Dice::fair();
+        // Not by clap, which would show what it refuses, and a password may be in it.
+        let url: StoreUrl = url.parse().context("`--store`")?;
         let settings = Settings {
             url,
             credentials: self.credentials()?,

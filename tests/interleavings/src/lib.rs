@@ -2,5 +2,7 @@
 #![allow(dead_code, unused_imports, reason = "only the store is asked here")]
 #[path = "../../../src/budget/mod.rs"]
 pub mod budget;
+#[path = "../../../src/clock.rs"]
+pub mod clock;
 #[path = "../../../src/engine/mod.rs"]
 pub mod engine;

@@ -11,8 +11,8 @@ pub use place::Credentials;
 pub use url::{StoreUrl, StoreUrlError};
 
 use self::{batch::Task, link::Link, place::Place, script::Scripts};
-use super::exchange::Reply;
-use super::pools::{Attendance, Errand, Failure, Fleet, Pools};
+use crate::budget::shared::exchange::Reply;
+use crate::budget::shared::pools::{Attendance, Errand, Failure, Fleet, Pools};
 use crate::clock::Dice;
 
 /// How long a call waits for the store, whatever the number of its errands.
