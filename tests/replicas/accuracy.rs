@@ -1,1 +1,99 @@
+//! Many callers of many tenants: what three replicas grant is what one exact budget would.
+use std::time::Duration;
 
+use crate::bound::{Guarantee, LIMITS, entitled};
+use crate::load::{Asked, Load, Tenant};
+use crate::scene::{Latencies, MACHINE, POLICY, REPLICAS, replicas};
+use crate::servers::{Flavour, Server};
+use crate::support::policy_file;
+
+const CONNECTIONS: usize = 64;
+/// Above this the promise has a lower side, too.
+const BUSY: f64 = 10.0;
+
+/// Asks a second: of one that is hot, of some that are busy, and of each of the thousand others.
+struct Rates {
+    hot: f64,
+    busy: u32,
+    others: f64,
+}
+
+/// What a debug build on two cores keeps up with.
+const SHORT: Rates = Rates { hot: 80.0, busy: 6, others: 0.05 };
+
+impl Rates {
+    fn tenants(&self, requests_per_ask: u64) -> Vec<Tenant> {
+        let busy = (1..=self.busy).map(|place| (format!("busy-{place}"), BUSY + f64::from(place)));
+        let others = (0..1_000).map(|place| (format!("other-{place}"), self.others));
+        std::iter::once(("hot".to_owned(), self.hot))
+            .chain(busy)
+            .chain(others)
+            .map(|(name, rate)| Tenant::new(&name, rate, requests_per_ask))
+            .collect()
+    }
+}
+
+/// `retries` is what few asks leave to chance.
+async fn check(time: Duration, tenants: Vec<Tenant>, retries: f64) {
+    let _alone = MACHINE.write().await;
+    let server = Server::start(Flavour::Redis7);
+    let url = server.url();
+    let policy = policy_file("replicas-accuracy.yaml", POLICY);
+    let replicas = replicas(&policy, &[url.as_str(); REPLICAS]);
+    let load = Load::start(&replicas, CONNECTIONS, tenants.clone()).await;
+    tokio::time::sleep(time).await;
+    let asked = load.end().await;
+    println!("{}", Latencies(&asked));
+    for replica in &replicas {
+        let page = replica.page("/metrics").await;
+        let exchanges = page.lines().filter(|line| line.starts_with("retryd_store_exchanges_"));
+        println!("{}", exchanges.collect::<Vec<_>>().join(", "));
+    }
+    assert!(asked.iter().all(|asked| asked.outcome.is_ok()));
+
+    let mut by_tenant: Vec<Vec<&Asked>> = vec![Vec::new(); tenants.len()];
+    for asked in &asked {
+        by_tenant[asked.tenant].push(asked);
+    }
+    let promise = Guarantee {
+        limits: LIMITS,
+        replicas: REPLICAS.try_into().unwrap(),
+        cut_off: Vec::new(),
+        has_local_share: true,
+    };
+    let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (Tenant { name, asks_per_second, .. }, its) in tenants.iter().zip(&by_tenant) {
+        let excess = promise.worst_excess(its);
+        assert!(excess <= 0.0, "`{name}` had {excess} retries too many");
+        if *asks_per_second <= BUSY {
+            continue;
+        }
+        let granted = its.iter().filter(|asked| asked.is_granted()).count() as f64;
+        let entitled = entitled(&LIMITS, its) as f64;
+        (least, most) = (least.min(granted / entitled), most.max(granted / entitled));
+        let said = format!("`{name}`: {granted} granted of {entitled}, {} asked", its.len());
+        assert!(0.95 * entitled - retries <= granted, "{said}");
+        assert!(granted <= 1.02 * entitled + retries, "{said}");
+    }
+    println!("admitted / entitled: {least:.3} to {most:.3}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_replicas_grant_what_one_would_where_every_call_fails() {
+    check(Duration::from_secs(12), SHORT.tenants(1), REPLICAS as f64).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_replicas_grant_what_one_would_where_a_quarter_fails() {
+    check(Duration::from_secs(12), SHORT.tenants(4), REPLICAS as f64).await;
+}
+
+/// Prints figures: `cargo test --profile ci --test replicas -- --ignored --nocapture a_minute`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes two minutes, and a machine of its own"]
+async fn three_replicas_grant_what_one_would_for_a_minute() {
+    let rates = Rates { hot: 500.0, busy: 20, others: 0.5 };
+    for requests_per_ask in [1, 4] {
+        check(Duration::from_secs(60), rates.tenants(requests_per_ask), 0.0).await;
+    }
+}
