@@ -30,7 +30,8 @@ pub(crate) struct Process {
     pub(crate) calls: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) probe: Option<SocketAddr>,
-    log: Arc<Mutex<Vec<String>>>,
+    /// Each line with the time at which it was read.
+    log: Arc<Mutex<Vec<(Instant, String)>>>,
 }
 
 impl Process {
@@ -43,7 +44,7 @@ impl Process {
             .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (tell, told) = mpsc::channel();
-        let log = Arc::<Mutex<Vec<String>>>::default();
+        let log = Arc::<Mutex<Vec<(Instant, String)>>>::default();
         let kept = Arc::clone(&log);
         // Read to the end, so that the process never waits for its log.
         thread::spawn(move || {
@@ -51,7 +52,7 @@ impl Process {
                 if let Some(listening) = listening(&line) {
                     tell.send(listening).ok();
                 }
-                kept.lock().unwrap().push(line);
+                kept.lock().unwrap().push((Instant::now(), line));
             }
         });
         let wants_probe = arguments.contains(&"--probe-listen");
@@ -71,16 +72,16 @@ impl Process {
         self.log.lock().unwrap().len()
     }
 
-    pub(crate) fn lines_with(&self, words: &str) -> Vec<String> {
+    pub(crate) fn lines_with(&self, words: &str) -> Vec<(Instant, String)> {
         let log = self.log.lock().unwrap();
-        log.iter().filter(|line| line.contains(words)).cloned().collect()
+        log.iter().filter(|(_, line)| line.contains(words)).cloned().collect()
     }
 
     /// Waits for a line of the log that has `words` in it.
     pub(crate) fn logged(&self, words: &str) -> String {
         let end = Instant::now() + SOON;
         loop {
-            if let Some(line) = self.lines_with(words).into_iter().next() {
+            if let Some((_, line)) = self.lines_with(words).into_iter().next() {
                 return line;
             }
             assert!(Instant::now() < end, "`{words}` is not in the log");

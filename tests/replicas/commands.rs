@@ -76,7 +76,7 @@ async fn ask(process: &Process, questions: Vec<pb::RetryContext>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn five_thousand_tenants_cost_a_bounded_number_of_scripts_and_no_key_stays() {
+async fn b49_five_thousand_tenants_cost_a_bounded_number_of_scripts_and_no_key_stays() {
     let _alone = MACHINE.write().await;
     let server = Server::start(Flavour::Valkey8);
     let url = server.url();
@@ -95,7 +95,7 @@ async fn five_thousand_tenants_cost_a_bounded_number_of_scripts_and_no_key_stays
                 ask(process, round.questions(250)).await;
             }
             let lasting: Vec<String> = server.ask(&["EVAL", LASTING, "0"]);
-            assert_eq!(lasting, Vec::<String>::new(), "b49: a key without an end");
+            assert_eq!(lasting, Vec::<String>::new(), "keys without an end");
         }
     };
     let (scripts, ()) = tokio::join!(measured, asking);

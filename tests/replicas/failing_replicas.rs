@@ -37,7 +37,6 @@ async fn a_replica_that_is_cut_off() {
     let proxy = Proxy::to(server.port).await;
     let url = server.url();
     let mut scene = Scene::begin("cut-off", [&proxy.url(), &url, &url]).await;
-    scene.cuts_off(&[0]);
     proxy.set(Way::Nowhere);
     scene.lost(&[0]).await;
     scene.go_on(Duration::from_secs(3)).await;

@@ -102,6 +102,10 @@ impl Load {
         self.shared.start.elapsed()
     }
 
+    pub(crate) fn since_start(&self, at: Instant) -> Duration {
+        at.saturating_duration_since(self.shared.start)
+    }
+
     /// Asks this replica no more, as a load balancer does once it has noticed.
     pub(crate) fn take_out(&self, replica: usize) {
         let its = self.shared.lines.iter().filter(|line| line.replica == replica);

@@ -17,6 +17,8 @@ pub(crate) enum Way {
     Open,
     /// What comes is held up so long, each way.
     Slow(Duration),
+    /// So many bytes pass in a millisecond, each way.
+    Narrow(u32),
     /// What comes is taken, and goes nowhere.
     Nowhere,
 }
@@ -62,8 +64,12 @@ async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, way: watch::Recei
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
         let now = *way.borrow();
         is_lost |= now == Way::Nowhere;
-        if let Way::Slow(time) = now {
-            sleep(time).await;
+        match now {
+            Way::Slow(time) => sleep(time).await,
+            Way::Narrow(bytes) => {
+                sleep(Duration::from_secs_f64(count as f64 / f64::from(bytes) / 1_000.0)).await;
+            }
+            Way::Open | Way::Nowhere => {}
         }
         if !is_lost && to.write_all(&bytes[..count]).await.is_err() {
             return;

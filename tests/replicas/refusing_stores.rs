@@ -11,7 +11,6 @@ async fn a_store_that_became_a_replica() {
     let server = Server::start(Flavour::Redis7);
     let master = Server::start(Flavour::Redis7);
     let mut scene = Scene::begin("readonly", [&server.url(); 3]).await;
-    scene.cuts_off(&ALL);
     let () = server.ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]);
     scene.lost(&ALL).await;
     let () = server.ask(&["REPLICAOF", "NO", "ONE"]);
@@ -23,7 +22,6 @@ async fn a_store_that_became_a_replica() {
 async fn a_store_that_is_full() {
     let server = Server::with(Flavour::Valkey8, &["--maxmemory-policy", "noeviction"]);
     let mut scene = Scene::begin("full", [&server.url(); 3]).await;
-    scene.cuts_off(&ALL);
     let () = server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
     scene.lost(&ALL).await;
     let () = server.ask(&["CONFIG", "SET", "maxmemory", "0"]);
@@ -36,7 +34,6 @@ async fn a_budget_that_denies_grants_what_was_earned_and_nothing_else() {
     let policy = POLICY.replace("scope: tenant,", "scope: tenant, on_store_loss: deny,");
     let mut server = Server::start(Flavour::Redis7);
     let mut scene = Scene::with_policy("deny", [&server.url(); 3], &policy).await;
-    scene.cuts_off(&ALL);
     server.kill();
     scene.lost(&ALL).await;
     let lost_at = scene.load.now();
