@@ -8,6 +8,7 @@ use prometheus_client::{
 };
 
 use super::ports::{self, ConnectionCounts, Port};
+pub use super::refused::Refused;
 use super::store::StoreMetrics;
 use crate::budget::{Occupancy, StoreState};
 use crate::engine::Rule;
@@ -43,43 +44,6 @@ pub struct Metrics {
     pub panics: Counter,
     /// Calls that ended because their time was up.
     pub deadlines_exceeded: Counter,
-}
-
-/// Why a request was refused: the reason in its ErrorInfo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// A field breaks the contract.
-    ContextInvalid,
-    /// The bytes are no message of the contract.
-    NotProtobuf,
-    /// The message is larger than its limit.
-    MessageTooLarge,
-    /// retryd has too much to do.
-    Overloaded,
-    /// retryd is about to end.
-    Stopping,
-}
-
-impl Refused {
-    /// Every reason.
-    pub const ALL: [Refused; 5] = [
-        Refused::ContextInvalid,
-        Refused::NotProtobuf,
-        Refused::MessageTooLarge,
-        Refused::Overloaded,
-        Refused::Stopping,
-    ];
-
-    /// The reason's name in the contract.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Refused::ContextInvalid => "CONTEXT_INVALID",
-            Refused::NotProtobuf => "NOT_PROTOBUF",
-            Refused::MessageTooLarge => "MESSAGE_TOO_LARGE",
-            Refused::Overloaded => "OVERLOADED",
-            Refused::Stopping => "STOPPING",
-        }
-    }
 }
 
 impl Metrics {

@@ -1,6 +1,7 @@
 //! The admin listener: probes and metrics over HTTP/1.1, for people and scrapers.
 pub mod metrics;
 pub mod ports;
+mod refused;
 mod store;
 
 use std::{sync::Arc, time::Duration};

@@ -34,6 +34,7 @@ impl Scripts {
             call.sequence,
             sizes.life_ms(),
             call.start,
+            call.debt,
             sizes.tokens,
             sizes.parts,
             sizes.refill,

@@ -45,6 +45,7 @@ pub(crate) fn call(sequence: u64) -> Call {
         sequence,
         sizes: SIZES,
         start: SIZES.full(),
+        debt: 0,
         gives: Vec::new(),
         wants_units: 0,
         holds: 0,

@@ -6,19 +6,19 @@ local HELD_MS, SIZES_MS, LIFE_MS_MAX = 600, 60000, 86400000
 local arg = {}
 for i, text in ipairs(ARGV) do arg[i] = tonumber(text) end
 local who = ARGV[1]
-local claimed, sequence, life, start = arg[2], arg[3], arg[4], arg[5]
-local tokens, parts, refill, interval = arg[6], arg[7], arg[8], arg[9]
-local price, forgives = arg[10], arg[11] == 1
-local holds, wants, returns, owes, wants_units = arg[12], arg[13], arg[14], arg[15], arg[16]
-local FIRST_GIFT = 17
+local claimed, sequence, life, start, debt = arg[2], arg[3], arg[4], arg[5], arg[6]
+local tokens, parts, refill, interval = arg[7], arg[8], arg[9], arg[10]
+local price, forgives = arg[11], arg[12] == 1
+local holds, wants, returns, owes, wants_units = arg[13], arg[14], arg[15], arg[16], arg[17]
+local FIRST_GIFT = 18
 
 -- The fleet's clock: the latest time that anybody has seen.
 local time = redis.call('TIME')
 local now = math.max(time[1] * 1000 + math.floor(time[2] / 1000), claimed)
-local sizes = table.concat(ARGV, ' ', 6, 9)
+local sizes = table.concat(ARGV, ' ', 7, 10)
 local packed = redis.call('GET', KEYS[1])
 local pool = packed and cmsgpack.unpack(packed) or {
-  at = now, level = start, debt = 0, units = {}, held = {}, seen = {},
+  at = now, level = start, debt = debt, units = {}, held = {}, seen = {},
   sizes = sizes, tokens = tokens, parts = parts, refill = refill, interval = interval,
 }
 now = math.max(now, pool.at)

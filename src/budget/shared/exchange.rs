@@ -11,6 +11,8 @@ pub struct Call {
     pub sizes: Sizes,
     /// What a pool that is gone begins with, in parts of a token.
     pub start: u64,
+    /// What such a pool owes: the debt that this replica heard of last.
+    pub debt: u64,
     /// Earned units that it gives away: when their slot began, in tenths of a millisecond, and how
     /// many.
     pub gives: Vec<(u64, u32)>,

@@ -57,6 +57,7 @@ impl Share {
             sequence: self.sequence,
             sizes,
             start: self.start(limits, &sizes),
+            debt: self.seen.map_or(0, |seen| seen.debt),
             gives: Vec::new(),
             wants_units: 0,
             holds: 0,
