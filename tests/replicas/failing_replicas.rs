@@ -1,7 +1,8 @@
 //! A replica that dies, stands still, is cut off or ends as it should.
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use retryd::wire::pb;
+use retryd::wire::pb::{self, streamed_decision::Outcome};
+use tokio::time::sleep;
 
 use crate::proxy::{Proxy, Way};
 use crate::scene::{Scene, replicas};
@@ -29,6 +30,57 @@ async fn a_replica_that_stands_still_for_longer_than_its_leases() {
         scene.go_on(Duration::from_secs(1)).await;
     }
     scene.end().await;
+}
+
+/// A floor that is full again while a replica stands still, and no less than its leases.
+const FLOOR: &str = "version: 1
+budgets:
+  - {name: mine, scope: tenant, ratio: {percent: 0, min_retry_rate: {count: 30, interval: 3s}}}
+policies: [{name: all, budgets: [mine]}]
+";
+
+/// Asks so often at once, and tells how many were granted.
+async fn burst(process: &Process, questions: usize) -> usize {
+    let questions = tokio_stream::iter(vec![context("a"); questions]);
+    let mut answers = process.client().await.decide_stream(questions).await.unwrap().into_inner();
+    let mut granted = 0;
+    while let Some(answer) = answers.message().await.unwrap() {
+        let Some(Outcome::Decision(decision)) = answer.outcome else { panic!("{answer:?}") };
+        granted += usize::from(decision.verdict() == pb::Verdict::Retry);
+    }
+    granted
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_is_not_spent_after_its_time() {
+    let server = Server::start(Flavour::Redis7);
+    let url = server.url();
+    let all = replicas(&policy_file("replicas-lease.yaml", FLOOR), &[url.as_str(); 3]);
+    let [a, b, still] = &all[..] else { panic!("three") };
+    // After that each has its part of the floor.
+    for _ in 0..6 {
+        tokio::join!(burst(a, 1), burst(b, 1), burst(still, 1));
+        sleep(Duration::from_millis(500)).await;
+    }
+    still.signal("STOP");
+    for _ in 0..5 {
+        sleep(Duration::from_millis(500)).await;
+        tokio::join!(burst(a, 1), burst(b, 1));
+    }
+    sleep(Duration::from_millis(500)).await;
+    let start = Instant::now();
+    // What comes while it stands still is the first that it sees.
+    let woken = async {
+        sleep(Duration::from_millis(20)).await;
+        still.signal("CONT");
+    };
+    let (of_a, of_b, of_still, ()) =
+        tokio::join!(burst(a, 40), burst(b, 40), burst(still, 40), woken);
+    let bound = 30.0 * (1.0 + start.elapsed().as_secs_f64() / 3.0) + 3.0;
+    let granted = of_a + of_b + of_still;
+    println!("{of_a} + {of_b} + {of_still} = {granted} of {bound:.1}");
+    assert!(20 <= of_a + of_b, "they have what the other one had");
+    assert!(granted as f64 <= bound, "{granted} of {bound}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,7 +114,7 @@ async fn spend(process: &Process, most: u32) -> u32 {
             (granted, refused) = (granted + 1, 0);
         } else {
             refused += 1;
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            sleep(Duration::from_millis(50)).await;
         }
     }
     granted
