@@ -123,7 +123,7 @@ impl Pools for RedisPools {
     }
 
     async fn leave(&mut self) -> Result<(), Failure> {
-        let last = Attendance { now_ms: 0, knew: false };
+        let last = Attendance { now_ms: 0, attended_ms: 0 };
         self.ask_fleet(last, true).await.map(drop)
     }
 }

@@ -62,8 +62,8 @@ impl Scripts {
         leaves: bool,
     ) -> Cmd {
         let mut command = self.fleet.call(key);
-        command.arg(replica).arg(attendance.now_ms);
-        command.arg(u8::from(attendance.knew)).arg(u8::from(leaves));
+        command.arg(replica).arg(attendance.now_ms).arg(attendance.attended_ms);
+        command.arg(u8::from(leaves));
         command
     }
 }

@@ -176,11 +176,18 @@ async fn what_can_work_with_no_store_is_refused_at_once() {
 async fn a_store_that_lost_the_fleet_says_so() {
     let server = Server::start(Flavour::Redis7);
     let mut one = replica(&server.url(), "one");
-    assert_eq!(attend(&mut one).await.unwrap().emptied_ms, None);
+    let before = attend(&mut one).await.unwrap();
+    assert_eq!(before.emptied_ms, None);
+    let again = |attended_ms| Attendance { now_ms: before.now_ms + 10, attended_ms };
+    assert_eq!(one.attend(again(before.now_ms)).await.unwrap().emptied_ms, None);
     let () = server.ask(&["FLUSHALL"]);
-    let found = one.attend(Attendance { now_ms: 0, knew: true }).await.unwrap();
-    assert_eq!(found.emptied_ms, Some(found.now_ms));
-    assert_eq!(attend(&mut one).await.unwrap().emptied_ms, found.emptied_ms);
+    // Whoever comes first need not know.
+    let mut newcomer = replica(&server.url(), "newcomer");
+    let born = newcomer.attend(again(0)).await.unwrap();
+    assert_eq!(born.emptied_ms, None);
+    let found = one.attend(again(before.now_ms)).await.unwrap();
+    assert_eq!(found.emptied_ms, Some(born.now_ms));
+    assert_eq!(attend(&mut newcomer).await.unwrap().emptied_ms, found.emptied_ms);
     // Who ends leaves no trace in an empty store: it would look like one that was never lost.
     let () = server.ask(&["FLUSHALL"]);
     one.leave().await.unwrap();

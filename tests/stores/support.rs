@@ -87,7 +87,7 @@ pub(crate) async fn try_exchange(
 }
 
 pub(crate) async fn attend(pools: &mut RedisPools) -> Result<Fleet, Failure> {
-    pools.attend(Attendance { now_ms: 0, knew: false }).await
+    pools.attend(Attendance { now_ms: 0, attended_ms: 0 }).await
 }
 
 /// Asks until the store answers, as the service does, and tells how it was refused before.

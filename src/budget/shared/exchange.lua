@@ -46,6 +46,24 @@ if newest == sizes and pool.sizes ~= sizes then
   pool.refill, pool.interval = refill, interval
 end
 
+-- What refills has room beside all that was leased until now, whenever it was spent since. A lease
+-- that has lapsed took room until it did.
+local full = pool.tokens * pool.parts
+local function refill_until(time, leased)
+  if pool.refill > 0 and pool.at < time then
+    local refilled = math.min((time - pool.at) * pool.refill, full + pool.debt * pool.parts)
+    pool.level = math.min(pool.level + refilled, math.max(full - leased * pool.parts, pool.level))
+  end
+  pool.at = math.max(pool.at, time)
+end
+local lapsed_at, all, there = pool.at, 0, 0
+for _, lease in pairs(pool.held) do
+  all = all + lease[1]
+  if lease[2] <= now then lapsed_at = math.max(lapsed_at, lease[2]) else there = there + lease[1] end
+end
+refill_until(lapsed_at, all)
+refill_until(now, there)
+
 -- Leases of the others. What has lapsed is no longer held against the size.
 local active, out = 1, holds
 for other, lease in pairs(pool.held) do
@@ -57,12 +75,7 @@ for other, lease in pairs(pool.held) do
 end
 
 -- Tokens.
-local full = pool.tokens * pool.parts
-local room = math.max(full - out * pool.parts, 0)
-local refilled = pool.refill == 0 and 0
-  or math.min((now - pool.at) * pool.refill, full + pool.debt * pool.parts)
-pool.level = math.min(pool.level + returns * pool.parts + refilled, room)
-pool.at = now
+pool.level = math.min(pool.level + returns * pool.parts, math.max(full - out * pool.parts, 0))
 pool.debt = pool.debt + owes
 
 -- Earned units, by the moment that their slot began, in tenths of a millisecond.

@@ -37,8 +37,9 @@ pub struct Errand {
 pub struct Attendance {
     /// The fleet's time as the replica knows it; 0 if it does not.
     pub now_ms: u64,
-    /// It has attended before, not long ago. If the store knows nothing of that, it has lost it.
-    pub knew: bool,
+    /// When it attended last, in the fleet's time; 0: never. If the store's memory begins later, it
+    /// has lost what it held.
+    pub attended_ms: u64,
 }
 
 /// What the store tells of the fleet.

@@ -23,8 +23,6 @@ const BATCH_MAX: usize = 100;
 const BATCH_MIN: usize = 8;
 /// Rounds without an answer until the store counts as lost.
 const MISSED_MAX: u32 = 4;
-/// How long the store remembers who attended.
-const ATTENDED_MS: u64 = 10 * 60 * 1_000;
 /// How long the end of the process may take to give everything back.
 const FAREWELL: Duration = Duration::from_millis(500);
 
@@ -40,8 +38,8 @@ pub struct Ticker<P> {
     missed: u32,
     /// When the store answered last, on this process's clock.
     reached_ms: u64,
-    /// When it did in the fleet's time.
-    attended_ms: Option<u64>,
+    /// When it did in the fleet's time; 0: never.
+    attended_ms: u64,
 }
 
 impl<P: Pools> Ticker<P> {
@@ -54,7 +52,7 @@ impl<P: Pools> Ticker<P> {
             is_reached: watch::Sender::new(false),
             missed: 0,
             reached_ms: clock.now().monotonic_ms,
-            attended_ms: None,
+            attended_ms: 0,
             rounds: Rounds::new(sharing, clock),
         }
     }
@@ -105,11 +103,7 @@ impl<P: Pools> Ticker<P> {
 
     /// Tells the fleet that this replica lives. Whether the store answers shows here.
     async fn attend(&mut self) -> bool {
-        let now_ms = self.rounds.now_ms();
-        let knew = self
-            .attended_ms
-            .is_some_and(|attended_ms| now_ms < attended_ms.saturating_add(ATTENDED_MS));
-        let attendance = Attendance { now_ms: self.rounds.claim(), knew };
+        let attendance = Attendance { now_ms: self.rounds.claim(), attended_ms: self.attended_ms };
         match self.pools.attend(attendance).await {
             Ok(fleet) => {
                 self.found(&fleet);
@@ -126,7 +120,7 @@ impl<P: Pools> Ticker<P> {
         // Before the time: a step forward must not refill what stands in for the store.
         self.rounds.sharing.found(fleet);
         self.rounds.learn_time(fleet.now_ms);
-        self.attended_ms = Some(self.rounds.now_ms());
+        self.attended_ms = fleet.now_ms;
         self.reached_ms = self.rounds.clock.now().monotonic_ms;
         self.missed = 0;
         if !self.is_reached.send_replace(true) {

@@ -8,6 +8,8 @@ use crate::budget::{Limits, throttle};
 const LEASE_MS: u64 = 500;
 /// How often what is held is told when nothing else is to say. So a lease outlives a late answer.
 const RENEWED_MS: u64 = 300;
+/// Less than from one round to the next: what is expected, and kept for it, falls in each.
+const ROUND_MS: u64 = 50;
 /// How often a replica looks whether a debt was paid, and for how long after it was last asked.
 const DEBT_LOOK_MS: u64 = 1_000;
 const DEBT_LOOKED_FOR_MS: u64 = 60_000;
@@ -38,7 +40,9 @@ impl Share {
         let after = |ms| Want::Later(seen.sent_ms.saturating_add(ms));
         let asked_ms = self.demand.asked_ms().unwrap_or(0);
         let has_units = matches!(&self.own, Own::Window(window) if !window.is_empty());
-        if 0 < self.lease || has_units || !self.demand.is_settled() {
+        if !self.demand.is_settled() {
+            after(ROUND_MS)
+        } else if 0 < self.lease || has_units {
             after(RENEWED_MS)
         } else if 0 < seen.debt && self.now_ms < asked_ms.saturating_add(DEBT_LOOKED_FOR_MS) {
             after(DEBT_LOOK_MS)
