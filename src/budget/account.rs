@@ -35,7 +35,12 @@ impl<'s, 'a> Held<'s, 'a> {
     /// Takes as many retries as every budget covers, at most `wanted`, out of each.
     pub(super) fn acquire(&mut self, wanted: u32) -> Grant {
         let mut grant = Grant::default();
-        if 0 < self.covered(wanted) {
+        self.create_refusing();
+        let covered = self.covered(wanted);
+        for payer in &mut self.payers {
+            payer.lacks(&self.ask, wanted.saturating_sub(covered));
+        }
+        if 0 < covered {
             self.create_missing();
             // As things stand now: creating lets the locks go for a moment.
             let retries = self.covered(wanted);
@@ -109,6 +114,22 @@ impl<'s, 'a> Held<'s, 'a> {
         }
     }
 
+    /// Creates the shared balances that refuse a retry and are not there yet: the exchange brings
+    /// what they lack, and exchanges only what is there.
+    fn create_refusing(&mut self) {
+        let Held { memory, ask, payers } = self;
+        if !memory.is_shared() || ask.dry_run {
+            return;
+        }
+        let refuses = |payer: &&Payer<'s>| payer.is_absent() && !payer.grants(ask);
+        let refusing: ArrayVec<_, PAYERS_MAX> =
+            payers.iter().filter(refuses).map(|payer| payer.shelf.id).collect();
+        if !refusing.is_empty() {
+            payers.iter_mut().for_each(Payer::let_go);
+            self.lock(|payer| refusing.contains(&payer.shelf.id));
+        }
+    }
+
     /// Every budget that has not paid yet pays for `retries`, or none does.
     fn pay(&mut self, retries: u32, grant: Option<&mut Grant>) -> Result<(), Coverage<'s>> {
         let Held { ask, payers, .. } = self;
@@ -128,6 +149,7 @@ impl<'s, 'a> Held<'s, 'a> {
 
 impl<'s> Account<'s> for Held<'s, '_> {
     fn coverage(&mut self) -> Coverage<'s> {
+        self.create_refusing();
         let Held { ask, payers, .. } = self;
         if let Some(refusing) = payers.iter_mut().find(|payer| !payer.grants(ask)) {
             return refusing.refuse(ask);

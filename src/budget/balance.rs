@@ -92,10 +92,10 @@ impl Balance {
         }
     }
 
-    /// A retry was refused. Only who shares wants to know.
-    pub(super) fn refused(&mut self) {
+    /// Retries were refused. Only who shares wants to know.
+    pub(super) fn refused(&mut self, retries: u32) {
         if let Balance::Shared(share) = self {
-            share.refused();
+            share.refused(retries);
         }
     }
 

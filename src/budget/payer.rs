@@ -130,10 +130,15 @@ impl<'s> Payer<'s> {
 
     /// It refuses a retry.
     pub(super) fn refuse(&mut self, ask: &Ask<'_>) -> Coverage<'s> {
-        if let (Some(balance), false) = (self.holding.get_mut(), ask.dry_run) {
-            balance.refused();
-        }
+        self.lacks(ask, 1);
         Coverage::Exhausted(self.state(ask).into())
+    }
+
+    /// So many retries are refused.
+    pub(super) fn lacks(&mut self, ask: &Ask<'_>, retries: u32) {
+        if let (Some(balance), 1.., false) = (self.holding.get_mut(), retries, ask.dry_run) {
+            balance.refused(retries);
+        }
     }
 
     pub(super) fn is_degraded(&self, ask: &Ask<'_>) -> bool {

@@ -30,7 +30,8 @@ pub(crate) struct Process {
     pub(crate) calls: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) probe: Option<SocketAddr>,
-    log: Arc<Mutex<Vec<String>>>,
+    /// Each line with the time at which it was read.
+    log: Arc<Mutex<Vec<(Instant, String)>>>,
 }
 
 impl Process {
@@ -43,7 +44,7 @@ impl Process {
             .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (tell, told) = mpsc::channel();
-        let log = Arc::<Mutex<Vec<String>>>::default();
+        let log = Arc::<Mutex<Vec<(Instant, String)>>>::default();
         let kept = Arc::clone(&log);
         // Read to the end, so that the process never waits for its log.
         thread::spawn(move || {
@@ -51,7 +52,7 @@ impl Process {
                 if let Some(listening) = listening(&line) {
                     tell.send(listening).ok();
                 }
-                kept.lock().unwrap().push(line);
+                kept.lock().unwrap().push((Instant::now(), line));
             }
         });
         let wants_probe = arguments.contains(&"--probe-listen");
@@ -71,12 +72,16 @@ impl Process {
         self.log.lock().unwrap().len()
     }
 
+    pub(crate) fn lines_with(&self, words: &str) -> Vec<(Instant, String)> {
+        let log = self.log.lock().unwrap();
+        log.iter().filter(|(_, line)| line.contains(words)).cloned().collect()
+    }
+
     /// Waits for a line of the log that has `words` in it.
     pub(crate) fn logged(&self, words: &str) -> String {
         let end = Instant::now() + SOON;
         loop {
-            let found = self.log.lock().unwrap().iter().find(|line| line.contains(words)).cloned();
-            if let Some(line) = found {
+            if let Some((_, line)) = self.lines_with(words).into_iter().next() {
                 return line;
             }
             assert!(Instant::now() < end, "`{words}` is not in the log");
@@ -120,13 +125,19 @@ impl Process {
         assert_eq!(decision.get_ref().verdict(), pb::Verdict::Retry);
     }
 
-    pub(crate) async fn metric(&self, line: &str) -> u64 {
+    /// What the admin port answers, from the status line on.
+    pub(crate) async fn page(&self, path: &str) -> String {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = TcpStream::connect(self.admin).await.unwrap();
-        let head = "GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        let head = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    pub(crate) async fn metric(&self, line: &str) -> u64 {
+        let text = self.page("/metrics").await;
         let found = text.lines().find_map(|found| found.strip_prefix(line));
         found.unwrap_or_else(|| panic!("no {line} in {text}")).trim().parse().unwrap()
     }

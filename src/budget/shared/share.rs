@@ -144,9 +144,9 @@ impl Share {
         }
     }
 
-    /// A retry is refused. So the next exchange asks for more.
-    pub(in crate::budget) fn refused(&mut self) {
-        self.demand.asked(1, self.now_ms);
+    /// Retries are refused. So the next exchange asks for more.
+    pub(in crate::budget) fn refused(&mut self, retries: u32) {
+        self.demand.asked(retries, self.now_ms);
     }
 
     /// Whether it lets one more retry pass.

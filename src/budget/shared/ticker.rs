@@ -17,8 +17,10 @@ const TICK: Duration = Duration::from_millis(100);
 const GATHER: Duration = Duration::from_millis(10);
 /// Exchanges of one round at most, newcomers included, so that the store's load is bounded whatever is asked.
 const EXCHANGES_MAX: usize = 1_000;
-/// Exchanges that are sent together. They are answered well within the time that a call has.
-const BATCH: usize = 100;
+/// Exchanges that are sent together. They are answered well within the time that a call has; where
+/// the store is too slow for so many, fewer are, or their answers would come too late every time.
+const BATCH_MAX: usize = 100;
+const BATCH_MIN: usize = 8;
 /// Rounds without an answer until the store counts as lost.
 const MISSED_MAX: u32 = 4;
 /// How long the end of the process may take to give everything back.
@@ -29,6 +31,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 pub struct Ticker<P> {
     pools: P,
     rounds: Rounds,
+    batch: usize,
     dice: Dice,
     is_reached: watch::Sender<bool>,
     /// Rounds without an answer.
@@ -44,6 +47,7 @@ impl<P: Pools> Ticker<P> {
     pub fn new(pools: P, sharing: Arc<Sharing>, clock: Clock, dice: Dice) -> Ticker<P> {
         Ticker {
             pools,
+            batch: BATCH_MAX,
             dice,
             is_reached: watch::Sender::new(false),
             missed: 0,
@@ -138,7 +142,7 @@ impl<P: Pools> Ticker<P> {
     async fn exchange_due(&mut self, places: &mut usize) {
         self.rounds.begin();
         loop {
-            let sent = self.rounds.next(BATCH.min(*places));
+            let sent = self.rounds.next(self.batch.min(*places));
             *places = places.saturating_sub(sent.len());
             if sent.is_empty() || !self.exchange(sent).await {
                 break;
@@ -148,7 +152,7 @@ impl<P: Pools> Ticker<P> {
     }
 
     async fn exchange_newcomers(&mut self, places: &mut usize) {
-        let sent = self.rounds.newcomers(BATCH.min(*places));
+        let sent = self.rounds.newcomers(self.batch.min(*places));
         *places = places.saturating_sub(sent.len());
         self.exchange(sent).await;
     }
@@ -159,13 +163,19 @@ impl<P: Pools> Ticker<P> {
             return true;
         }
         let answers = self.pools.exchange(&self.rounds.errands(&sent)).await;
-        self.rounds.receive(sent, answers)
+        let are_known = self.rounds.receive(sent, answers);
+        self.batch = if are_known {
+            self.batch.saturating_add(self.batch / 8 + 1).min(BATCH_MAX)
+        } else {
+            (self.batch / 2).max(BATCH_MIN)
+        };
+        are_known
     }
 
     async fn give_everything_back(&mut self) {
         let mut sent = self.rounds.farewells();
         while !sent.is_empty() {
-            let rest = sent.split_off(sent.len().min(BATCH));
+            let rest = sent.split_off(sent.len().min(self.batch));
             if !self.exchange(sent).await {
                 return;
             }

@@ -48,6 +48,7 @@ pub(crate) struct Server {
     flavour: Flavour,
     folder: TempDir,
     options: Vec<String>,
+    environment: Vec<(String, String)>,
     tls: bool,
     password: Option<String>,
     pub(crate) port: u16,
@@ -61,19 +62,25 @@ impl Server {
 
     /// The same with options, such as `["--maxmemory", "2mb"]`.
     pub(crate) fn with(flavour: Flavour, options: &[&str]) -> Server {
-        Server::build(flavour, options, None, None)
+        Server::build(flavour, options, None, None, Vec::new())
+    }
+
+    /// The same in an environment of its own, such as one with another clock.
+    pub(crate) fn with_environment(flavour: Flavour, environment: Vec<(String, String)>) -> Server {
+        Server::build(flavour, &[], None, None, environment)
     }
 
     /// The same, for those who know the password.
     pub(crate) fn guarded(flavour: Flavour, options: &[&str], password: &str) -> Server {
         let mut options = options.to_vec();
         options.extend(["--requirepass", password, "--masterauth", password]);
-        Server::build(flavour, &options, None, Some(password))
+        Server::build(flavour, &options, None, Some(password), Vec::new())
     }
 
     /// A server that speaks nothing but TLS, and wants a password.
     pub(crate) fn secured(flavour: Flavour, certificates: &Certificates, password: &str) -> Server {
-        Server::build(flavour, &["--requirepass", password], Some(certificates), Some(password))
+        let options = ["--requirepass", password];
+        Server::build(flavour, &options, Some(certificates), Some(password), Vec::new())
     }
 
     fn build(
@@ -81,6 +88,7 @@ impl Server {
         options: &[&str],
         certificates: Option<&Certificates>,
         password: Option<&str>,
+        environment: Vec<(String, String)>,
     ) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let port = free_port();
@@ -90,12 +98,13 @@ impl Server {
         if let Some(certificates) = certificates {
             options.extend(certificates.options());
         }
-        let child = run(flavour, folder.path(), &options);
+        let child = run(flavour, folder.path(), &options, &environment);
         let server = Server {
             child,
             flavour,
             folder,
             options,
+            environment,
             tls: certificates.is_some(),
             password: password.map(str::to_owned),
             port,
@@ -152,7 +161,7 @@ impl Server {
 
     /// Starts it again at the same port, with nothing in it.
     pub(crate) fn start_empty(&mut self) {
-        self.child = run(self.flavour, self.folder.path(), &self.options);
+        self.child = run(self.flavour, self.folder.path(), &self.options, &self.environment);
         self.wait_until_up();
     }
 
@@ -174,7 +183,12 @@ impl Drop for Server {
     }
 }
 
-fn run(flavour: Flavour, folder: &Path, options: &[String]) -> Child {
+fn run(
+    flavour: Flavour,
+    folder: &Path,
+    options: &[String],
+    environment: &[(String, String)],
+) -> Child {
     let program = flavour.program();
     let mut command = Command::new(&program);
     if !options.iter().any(|option| option == "--port") {
@@ -183,6 +197,7 @@ fn run(flavour: Flavour, folder: &Path, options: &[String]) -> Child {
     command
         .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--loglevel", "warning"])
         .args(options)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .current_dir(folder)
         .stdout(Stdio::null())
         .spawn()
