@@ -63,7 +63,7 @@ impl Store for Outrun {
 }
 
 impl Account<'_> for Outrun {
-    fn coverage(&self) -> Coverage<'static> {
+    fn coverage(&mut self) -> Coverage<'static> {
         Coverage::Covered(LAST)
     }
 
