@@ -443,7 +443,11 @@ fn every_model_says_what_bounds_it_over_replicas() {
         (1, "ratio: {}", "cut off for a time t of T add 10 x (1 + t / 1s)."),
         (10, "ratio: {}", "cut off for a time t of T add 1 x (1 + t / 1s)."),
         (11, "ratio: {}", "cut off for a time t of T add 1 + 10/11 x t / 1s."),
-        (3, "ratio: {}", "which no living replica knew adds 10. For acquired retries add"),
+        (
+            3,
+            "ratio: {}",
+            "adds 10 if a replica that had not used the balance asks first. For acquired retries add",
+        ),
         (3, SMALL, "<= 2 x (1 + T / 10s) + 3;"),
         (3, SMALL, "spends its share of the floor"),
         (3, SMALL, "add 1 + 2/3 x t / 10s."),
@@ -465,7 +469,7 @@ fn every_model_says_what_bounds_it_over_replicas() {
         (3, "token_bucket: {}", "at most 100 + 3 from full"),
         (3, "token_bucket: {}", "nobody used for 10m starts full again (add 500 each time)"),
         (3, "token_bucket: {}", "spends what it earns itself, and saves at most 166 of it"),
-        (3, "token_bucket: {}", "which no living replica knew adds 500."),
+        (3, "token_bucket: {}", "adds 500 if a replica that had not used the balance asks first."),
     ];
     for (replicas, model, words) in cases {
         let text = shared_guarantee(&budget("tenant", model), replicas);

@@ -8,18 +8,18 @@ use prometheus_client::{
 
 use crate::budget::StoreState;
 
-type None = [(&'static str, &'static str); 0];
-type One = [(&'static str, &'static str); 1];
+type NoLabels = [(&'static str, &'static str); 0];
+type OneLabel = [(&'static str, &'static str); 1];
 
 /// The metrics of the shared store.
 #[derive(Debug)]
 pub(super) struct StoreMetrics {
-    up: Family<None, Gauge>,
-    replicas: Family<None, Gauge>,
-    balances: Family<None, Gauge>,
-    losses: Family<None, Counter>,
-    leased: Family<None, Counter>,
-    exchanges: Family<One, Counter>,
+    up: Family<NoLabels, Gauge>,
+    replicas: Family<NoLabels, Gauge>,
+    balances: Family<NoLabels, Gauge>,
+    losses: Family<NoLabels, Counter>,
+    leased: Family<NoLabels, Counter>,
+    exchanges: Family<OneLabel, Counter>,
 }
 
 impl StoreMetrics {
@@ -46,7 +46,7 @@ impl StoreMetrics {
 
     pub(super) fn set(&self, state: StoreState) {
         let StoreState { is_lost, replicas, answered, refused, unknown, losses, .. } = state;
-        let gauge = |family: &Family<None, Gauge>, value| family.get_or_create(&[]).set(value);
+        let gauge = |family: &Family<NoLabels, Gauge>, value| family.get_or_create(&[]).set(value);
         gauge(&self.up, i64::from(!is_lost));
         gauge(&self.replicas, i64::from(replicas));
         gauge(&self.balances, i64::try_from(state.waiting).unwrap_or(i64::MAX));

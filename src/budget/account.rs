@@ -36,17 +36,17 @@ impl<'s, 'a> Held<'s, 'a> {
     pub(super) fn acquire(&mut self, wanted: u32) -> Grant {
         let mut grant = Grant::default();
         self.create_refusing();
-        let covered = self.covered(wanted);
-        for payer in &mut self.payers {
-            payer.lacks(&self.ask, wanted.saturating_sub(covered));
-        }
-        if 0 < covered {
+        if 0 < self.covered(wanted) {
             self.create_missing();
             // As things stand now: creating lets the locks go for a moment.
             let retries = self.covered(wanted);
             // Every budget covers that many, so none refuses.
             self.pay(retries, Some(&mut grant)).ok();
         }
+        let Held { ask, payers, .. } = self;
+        payers
+            .iter_mut()
+            .for_each(|payer| payer.lacks(ask, wanted.saturating_sub(grant.retries())));
         grant
     }
 

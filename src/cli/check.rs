@@ -6,7 +6,7 @@ use std::{
 
 use clap::Args;
 
-use super::{BAD, FINE};
+use super::{BAD, FINE, REPLICAS_MAX};
 use crate::policy::{Policies, Warning, guarantee, shared_guarantee};
 
 #[derive(Debug, Args)]
@@ -18,8 +18,6 @@ pub(super) struct Check {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=REPLICAS_MAX))]
     replicas: Option<u32>,
 }
-
-const REPLICAS_MAX: i64 = 1_000;
 
 impl Check {
     pub(super) fn run(self) -> anyhow::Result<u8> {

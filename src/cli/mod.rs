@@ -18,6 +18,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::policy::{Policies, Rejected, parse_ms};
 
+/// Processes that share a store, at most.
+const REPLICAS_MAX: i64 = 1_000;
+
 /// Fine.
 const FINE: u8 = 0;
 /// The answer is no.

@@ -15,7 +15,7 @@ use crate::clock::{Clock, Dice};
 use crate::decider::Decider;
 use crate::policy::{Policies, Warning};
 use crate::reload::Reload;
-use crate::server::{Bound, Drain, Health, Limits, Listen, Server, raise_descriptor_limit};
+use crate::server::{Bound, Drain, Ended, Health, Limits, Listen, Server, raise_descriptor_limit};
 use crate::service::Retryd;
 use crate::{telemetry, wire};
 
@@ -159,7 +159,8 @@ impl Serve {
         health.ready().await;
         tracing::info!(policy_revision = revision, "ready");
         let ended = server.run(drain).await;
-        if let Some(exchange) = exchange {
+        // Whoever is in a hurry does not wait for the store.
+        if let (Some(exchange), Ended::Drained | Ended::Cut(_)) = (exchange, &ended) {
             exchange.end().await;
         }
         admin.await.ok();

@@ -19,8 +19,8 @@ pub(super) struct Script {
 impl Scripts {
     pub(super) fn new() -> Scripts {
         Scripts {
-            exchange: Script::new(include_str!("../budget/shared/exchange.lua")),
-            fleet: Script::new(include_str!("../budget/shared/fleet.lua")),
+            exchange: Script::new(include_str!("exchange.lua")),
+            fleet: Script::new(include_str!("fleet.lua")),
         }
     }
 

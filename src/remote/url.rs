@@ -61,6 +61,17 @@ impl FromStr for StoreUrl {
         if row.is_none() {
             wrong.push(known());
         }
+        // First of all: whatever stands before it may be a password with any character in it.
+        let rest = match rest.rsplit_once('@') {
+            Some((_, rest)) => {
+                wrong.push(
+                    "user and password do not belong into it; give them as `--store-user` and `--store-password-file`, or in the variable `RETRYD_STORE_PASSWORD`"
+                        .to_owned(),
+                );
+                rest
+            }
+            None => rest,
+        };
         let (rest, extra) = match rest.find(['?', '#']) {
             Some(place) => rest.split_at(place),
             None => (rest, ""),
@@ -69,16 +80,6 @@ impl FromStr for StoreUrl {
             wrong.push("`?` and `#` mean nothing in it".to_owned());
         }
         let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let hosts = match hosts.rsplit_once('@') {
-            Some((_, hosts)) => {
-                wrong.push(
-                    "user and password do not belong into it; give them as `--store-user` and `--store-password-file`, or in the variable `RETRYD_STORE_PASSWORD`"
-                        .to_owned(),
-                );
-                hosts
-            }
-            None => hosts,
-        };
         let (form, db) = match row {
             Some(1) => sentinel(path, &mut wrong),
             Some(2) => {
@@ -219,6 +220,9 @@ mod tests {
             ("redis+sentinel://a", &["the master's name"]),
             ("redis-cluster://a/1", &["no numbered databases"]),
             ("redis://me:s3cr@t@store", &["`--store-user`", "`RETRYD_STORE_PASSWORD`"]),
+            ("redis://me:s3cr/t@store", &["`--store-user`"]),
+            ("redis://me:s3cr?t@store", &["`--store-user`"]),
+            ("redis://me:s3cr#t@store", &["`--store-user`"]),
         ] {
             let error = text.parse::<StoreUrl>().unwrap_err().to_string();
             for part in parts {

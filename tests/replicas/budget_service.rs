@@ -7,7 +7,7 @@ use retryd::wire::pb::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::scene::replicas;
+use crate::scene::{MACHINE, replicas};
 use crate::servers::{Flavour, Server};
 use crate::support::{Process, SOON, policy_file};
 
@@ -57,6 +57,7 @@ async fn until_shown(process: &Process, expected: impl Fn(u32) -> bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_replica_spends_and_gives_back_the_other_shows_and_grants() {
+    let _alone = MACHINE.write().await;
     let server = Server::start(Flavour::Valkey8);
     let url = server.url();
     let both = replicas(&policy_file("replicas-service.yaml", POLICY), &[&url, &url]);

@@ -5,7 +5,7 @@ use retryd::wire::pb::{self, streamed_decision::Outcome};
 use tokio::time::sleep;
 
 use crate::proxy::{Proxy, Way};
-use crate::scene::{Scene, replicas};
+use crate::scene::{MACHINE, Scene, replicas};
 use crate::servers::{Flavour, Server};
 use crate::support::{Process, SOON, context, policy_file};
 
@@ -53,6 +53,7 @@ async fn burst(process: &Process, questions: usize) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_is_not_spent_after_its_time() {
+    let _alone = MACHINE.write().await;
     let server = Server::start(Flavour::Redis7);
     let url = server.url();
     let all = replicas(&policy_file("replicas-lease.yaml", FLOOR), &[url.as_str(); 3]);
@@ -122,6 +123,7 @@ async fn spend(process: &Process, most: u32) -> u32 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_ends_gives_back_what_it_holds() {
+    let _alone = MACHINE.write().await;
     let server = Server::start(Flavour::Redis7);
     let url = server.url();
     let mut both = replicas(&policy_file("replicas-farewell.yaml", BUCKET), &[&url, &url]);

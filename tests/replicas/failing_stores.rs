@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::load::{Load, Tenant};
 use crate::proxy::{Proxy, Way};
-use crate::scene::{POLICY, REPLICAS, Scene, replicas};
+use crate::scene::{MACHINE, POLICY, REPLICAS, Scene, replicas};
 use crate::servers::{Cluster, Flavour, Guard, Sentinels, Server};
 use crate::support::policy_file;
 
@@ -135,6 +135,7 @@ async fn a_store_that_takes_two_hundred_milliseconds() {
 /// Exchanges of a hundred balances at once would need longer than a call has, every time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_way_that_is_too_narrow_for_many_exchanges_at_once() {
+    let _beside_others = MACHINE.read().await;
     let server = Server::start(Flavour::Redis7);
     let proxy = Proxy::to(server.port).await;
     let policy = policy_file("replicas-narrow.yaml", POLICY);

@@ -5,7 +5,7 @@ use retryd::wire::pb::{self, streamed_decision::Outcome};
 use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 
-use crate::scene::replicas;
+use crate::scene::{MACHINE, replicas};
 use crate::servers::{Flavour, Server};
 use crate::support::{Process, SOON, context, policy_file};
 
@@ -61,6 +61,7 @@ async fn decide(process: &Process, questions: Vec<pb::RetryContext>) -> Vec<u32>
 
 #[tokio::test(flavor = "multi_thread")]
 async fn b54_no_two_names_share_a_budget() {
+    let _beside_others = MACHINE.read().await;
     let server = Server::start(Flavour::Redis7);
     let url = server.url();
     let both = replicas(&policy_file("replicas-names.yaml", PAIRS), &[&url, &url]);
@@ -107,6 +108,7 @@ async fn is_granted(process: &Process, tenant: &str, wanted: u32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn b58_invented_tenants_cost_bounded_keys_and_memory() {
+    let _beside_others = MACHINE.read().await;
     const BALANCES_MAX: usize = 1_000;
     let server = Server::start(Flavour::Valkey8);
     let policy = policy_file("replicas-tenants.yaml", TENANTS);

@@ -37,7 +37,7 @@ pub struct Reply {
     pub units: Vec<(u64, u32)>,
     /// Tokens leased to it, besides those that it holds.
     pub granted: u64,
-    /// Replicas that hold a lease, this one included.
+    /// Replicas that exchanged a moment ago, this one included.
     pub active: u64,
     /// Tokens granted on credit by any replica that nothing has paid for yet.
     pub debt: u64,
@@ -53,7 +53,7 @@ pub struct Reply {
 pub struct Sizes {
     /// Tokens of a full pool.
     pub tokens: u64,
-    /// Parts of a token.
+    /// Parts that make one token.
     pub parts: u64,
     /// Parts that a millisecond adds.
     pub refill: u64,

@@ -3,7 +3,8 @@ use std::{fmt, future::Future};
 
 use super::exchange::{Call, Reply};
 
-/// Reaches the pools. One call after the other; no call waits longer than the store is given.
+/// Reaches the pools, one call after the other. Each call must end within a bounded time, answered or
+/// not: whoever exchanges waits for it.
 pub trait Pools: Send + 'static {
     /// Tells the fleet that this replica lives, and learns of the others.
     fn attend(

@@ -10,7 +10,7 @@ const LENT_REFILLS_MS: u64 = 5_000;
 /// How long what the last exchange told may be relied on.
 const SEEN_MS: u64 = 10 * 60 * 1_000;
 
-/// What retries are paid with: retries for a ratio, tokens otherwise.
+/// What retries are paid with: retries of a ratio, tokens of a bucket, thousandths of a throttle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Price {
     pub(super) earned: u64,

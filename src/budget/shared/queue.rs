@@ -34,11 +34,10 @@ impl Queue {
         }
     }
 
-    /// Whatever is due by now wants to be exchanged soon.
-    pub(super) fn advance(&mut self, now_ms: u64) {
+    /// Takes out whatever is due by now: meanwhile it may want something else.
+    pub(super) fn due(&mut self, now_ms: u64) -> impl Iterator<Item = Waiting> + use<> {
         let later = self.later.split_off(&now_ms.saturating_add(1));
-        let due = std::mem::replace(&mut self.later, later);
-        self.soon.extend(due.into_values().flatten());
+        std::mem::replace(&mut self.later, later).into_values().flatten()
     }
 
     /// The next ones, `count` at most. A quarter of the places is for those that are not the

@@ -17,6 +17,8 @@ pub(super) struct Rounds {
     pub(super) sharing: Arc<Sharing>,
     pub(super) clock: Clock,
     queue: Queue,
+    /// Those that had their turn in this round.
+    done: Vec<Waiting>,
 }
 
 /// A share that was sent, and what it said.
@@ -28,16 +30,17 @@ pub(super) struct Sent {
 
 impl Rounds {
     pub(super) fn new(sharing: Arc<Sharing>, clock: Clock) -> Rounds {
-        Rounds { sharing, clock, queue: Queue::default() }
+        Rounds { sharing, clock, queue: Queue::default(), done: Vec::new() }
     }
 
     /// Takes in what was touched since the last round, and what is due by now.
     pub(super) fn begin(&mut self) {
         let arrived = std::mem::take(&mut *self.sharing.arrived.lock());
-        for waiting in arrived {
+        let done = std::mem::take(&mut self.done);
+        let due = self.queue.due(self.now_ms());
+        for waiting in done.into_iter().chain(arrived).chain(due) {
             self.put(waiting);
         }
-        self.queue.advance(self.now_ms());
     }
 
     /// What the neediest shares say, `count` of them at most.
@@ -70,7 +73,8 @@ impl Rounds {
     }
 
     pub(super) fn end(&self) {
-        let waiting = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
+        let waiting = self.queue.len().saturating_add(self.done.len());
+        let waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
         self.sharing.counts.waiting.store(waiting, Ordering::Relaxed);
     }
 
@@ -127,7 +131,8 @@ impl Rounds {
                 Err(Failure::Unknown(_)) => share.unanswered(),
             }
         }
-        self.put(waiting);
+        // Once a round: whoever is asked meanwhile waits for the next one.
+        self.done.push(waiting);
     }
 
     fn count(&self, answer: &Result<Reply, Failure>) {

@@ -80,7 +80,8 @@ impl Share {
             demand: Demand::default(),
             touched: false,
             seen: None,
-            sequence: 0,
+            // Greater than any that the pool knows, also of a budget that was away for a while.
+            sequence: now_ms,
             reach: Reach::new(standing),
             now_ms,
             is_queued: false,
@@ -91,7 +92,7 @@ impl Share {
 
     /// A fresh one that stands in its place.
     pub(in crate::budget) fn renewed(&self, limits: &Limits, now_ms: u64) -> Share {
-        Share { sequence: self.sequence, ..Share::fresh(limits, self.reach.standing, now_ms) }
+        Share::fresh(limits, self.reach.standing, now_ms)
     }
 
     /// Moves on to `now_ms`. To be called before anything is asked of it.
@@ -122,7 +123,8 @@ impl Share {
             }
             (Own::Copy { balance, successes, .. }, Limits::Throttle(limits)) => {
                 *balance = balance.deposit(limits, usage);
-                *successes = successes.saturating_add(limits.earned(usage));
+                let earned = successes.saturating_add(limits.earned(usage));
+                *successes = earned.min(limits.full().into());
             }
             (Own::Earned(earned), Limits::TokenBucket(limits)) => {
                 // Nobody is asked to take it in while the store is lost.
@@ -229,7 +231,8 @@ impl Share {
         let smaller = |tokens| in_proportion(tokens, was.tokens, is.tokens).min(tokens);
         self.lease = smaller(self.lease);
         self.returns = smaller(self.returns);
-        self.local = None;
+        // Nothing is minted: it begins anew, from empty.
+        self.local = self.reach.lost_since_ms().map(|_| Local::empty(self.now_ms));
         match (&mut self.own, old, new) {
             (Own::Window(window), Limits::Ratio(old), Limits::Ratio(new)) => {
                 *window = window.rescaled(old.interval_ms, new.interval_ms);

@@ -1,5 +1,5 @@
 //! What the balances of one process know of the store and the fleet.
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -15,7 +15,7 @@ use crate::budget::OnStoreLoss;
 pub struct Sharing {
     /// The fleet's clock minus this process's. It only grows: so a time never goes back.
     ahead_ms: AtomicU64,
-    is_lost: AtomicBool,
+    /// 0 while the store answers.
     lost_since_ms: AtomicU64,
     /// 0 if the store was never found empty.
     emptied_ms: AtomicU64,
@@ -42,7 +42,7 @@ pub(super) struct Counts {
 /// How a process stands with its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreState {
-    /// The store does not answer: budgets go by what this process has.
+    /// The store does not answer, or has not yet: budgets go by what this process has.
     pub is_lost: bool,
     /// Replicas that share, this one included; at least as many as were named.
     pub replicas: u32,
@@ -61,11 +61,10 @@ pub struct StoreState {
 }
 
 impl Sharing {
-    /// `replicas_min`: how many replicas there are, as far as somebody has told.
+    /// `replicas_min`: how many replicas there are, as far as somebody has told. 0 counts as 1.
     pub fn new(replicas_min: u32) -> Sharing {
         Sharing {
             ahead_ms: AtomicU64::new(0),
-            is_lost: AtomicBool::new(false),
             lost_since_ms: AtomicU64::new(0),
             emptied_ms: AtomicU64::new(0),
             replicas_min: replicas_min.max(1),
@@ -87,7 +86,7 @@ impl Sharing {
         let emptied_ms = self.emptied_ms.load(Ordering::Relaxed);
         let lost_since_ms = self.lost_since_ms.load(Ordering::Relaxed);
         Standing {
-            lost_since_ms: self.is_lost.load(Ordering::Relaxed).then_some(lost_since_ms),
+            lost_since_ms: (lost_since_ms != 0).then_some(lost_since_ms),
             emptied_ms: (emptied_ms != 0).then_some(emptied_ms),
             replicas: self.replicas.load(Ordering::Relaxed),
             on_store_loss,
@@ -104,7 +103,7 @@ impl Sharing {
     pub fn state(&self) -> StoreState {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         StoreState {
-            is_lost: self.is_lost.load(Ordering::Relaxed),
+            is_lost: self.lost_since_ms.load(Ordering::Relaxed) != 0 || !self.knows_time(),
             replicas: self.replicas.load(Ordering::Relaxed),
             answered: count(&self.counts.answered),
             refused: count(&self.counts.refused),
@@ -129,12 +128,11 @@ impl Sharing {
         // While the store is away the last number stays.
         self.replicas.store(fleet.replicas.max(self.replicas_min), Ordering::Relaxed);
         self.emptied_ms.store(fleet.emptied_ms.unwrap_or(0), Ordering::Relaxed);
-        self.is_lost.store(false, Ordering::Relaxed);
+        self.lost_since_ms.store(0, Ordering::Relaxed);
     }
 
     pub(super) fn lost(&self, since_ms: u64) {
-        self.lost_since_ms.store(since_ms, Ordering::Relaxed);
-        self.is_lost.store(true, Ordering::Relaxed);
+        self.lost_since_ms.store(since_ms.max(1), Ordering::Relaxed);
         self.counts.losses.fetch_add(1, Ordering::Relaxed);
     }
 }

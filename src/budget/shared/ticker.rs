@@ -11,7 +11,8 @@ use super::sharing::Sharing;
 use crate::clock::{Clock, Dice};
 
 /// Between two rounds, 10 % more or less.
-const TICK: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_millis(ROUND_MS);
+const ROUND_MS: u64 = 100;
 /// Balances that are touched for the first time are not kept waiting for the next round, but
 /// gathered for so long.
 const GATHER: Duration = Duration::from_millis(10);
@@ -77,7 +78,7 @@ impl<P: Pools> Ticker<P> {
         let is_reached = self.attend().await;
         let mut places = EXCHANGES_MAX;
         if is_reached {
-            self.exchange_due(&mut places).await;
+            self.exchange_due(&mut places, end).await;
         }
         let mut pause = pin!(sleep(self.pause()));
         let sharing = Arc::clone(&self.rounds.sharing);
@@ -139,9 +140,13 @@ impl<P: Pools> Ticker<P> {
         }
     }
 
-    async fn exchange_due(&mut self, places: &mut usize) {
+    async fn exchange_due(&mut self, places: &mut usize, end: &CancellationToken) {
+        let begun_ms = self.rounds.clock.now().monotonic_ms;
         self.rounds.begin();
-        loop {
+        // A slow store gets no more than the time of one round.
+        while !end.is_cancelled()
+            && self.rounds.clock.now().monotonic_ms.saturating_sub(begun_ms) < ROUND_MS
+        {
             let sent = self.rounds.next(self.batch.min(*places));
             *places = places.saturating_sub(sent.len());
             if sent.is_empty() || !self.exchange(sent).await {

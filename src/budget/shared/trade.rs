@@ -4,7 +4,8 @@ use super::share::{Own, Seen, Share};
 use crate::budget::window::RETRY_UNITS;
 use crate::budget::{Limits, throttle};
 
-/// How long a lease is good for, from the moment that its exchange was sent.
+/// How long a lease is good for, from the moment that its exchange was sent. `HELD_MS` in
+/// `exchange.lua` is longer: a token must not be in the pool again while somebody can spend it.
 const LEASE_MS: u64 = 500;
 /// How often what is held is told when nothing else is to say. So a lease outlives a late answer.
 const RENEWED_MS: u64 = 300;
@@ -15,7 +16,7 @@ const DEBT_LOOK_MS: u64 = 1_000;
 const DEBT_LOOKED_FOR_MS: u64 = 60_000;
 
 /// When a share wants to be exchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::budget) enum Want {
     /// It was asked, or it owes.
     Now,
@@ -37,7 +38,10 @@ impl Share {
             return Want::Soon;
         }
         let Some(seen) = &self.seen else { return Want::Never };
-        let after = |ms| Want::Later(seen.sent_ms.saturating_add(ms));
+        let after = |ms| match seen.sent_ms.saturating_add(ms) {
+            due_ms if due_ms <= self.now_ms => Want::Soon,
+            due_ms => Want::Later(due_ms),
+        };
         let asked_ms = self.demand.asked_ms().unwrap_or(0);
         let has_units = matches!(&self.own, Own::Window(window) if !window.is_empty());
         if !self.demand.is_settled() {

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::budget::Sharing;
 use crate::budget::shared::Ticker;
+use crate::cli::REPLICAS_MAX;
 use crate::clock::{Clock, Dice};
 use crate::remote::{CALL_MAX, Credentials, RedisPools, Settings, StoreUrl};
 use crate::server::Health;
@@ -21,11 +22,11 @@ const PASSWORD: &str = "RETRYD_STORE_PASSWORD";
 pub(super) struct Store {
     /// Share budgets with other processes over Redis or Valkey: redis://HOST:PORT, rediss:// (TLS),
     /// redis+sentinel://HOST:PORT,HOST:PORT/MASTER or redis-cluster://HOST:PORT,HOST:PORT
-    #[arg(long = "store", env = "RETRYD_STORE", value_name = "URL")]
+    #[arg(long = "store", env = "RETRYD_STORE", value_name = "URL", hide_env_values = true)]
     url: Option<String>,
     /// How many retryd processes share the store; more are noticed while it answers
     #[arg(long, env = "RETRYD_REPLICAS", value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=REPLICAS_MAX))]
     replicas: u32,
     /// The user at the store; the password comes from a file or RETRYD_STORE_PASSWORD
     #[arg(long, env = "RETRYD_STORE_USER", value_name = "NAME", requires = "url")]

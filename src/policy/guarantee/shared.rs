@@ -175,5 +175,7 @@ fn word(on_store_loss: OnStoreLoss) -> &'static str {
 }
 
 fn lost_key(size: u32) -> String {
-    format!(" A store that loses the key of a balance which no living replica knew adds {size}.")
+    format!(
+        " A store that loses a key adds {size} if a replica that had not used the balance asks first."
+    )
 }

@@ -1,6 +1,7 @@
 -- One exchange between a replica and the pool of one balance. `tests/` has a model of it in Rust,
 -- and a test that both answer the same. Every number is whole and below 2^53.
 local SLOTS, RETRY_UNITS, UNITS_MAX = 10, 100, 4294967295
+-- A lease is held against the size for longer than LEASE_MS, for which its replica may spend it.
 local HELD_MS, SIZES_MS, LIFE_MS_MAX = 600, 60000, 86400000
 
 local arg = {}
