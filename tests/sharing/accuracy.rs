@@ -84,7 +84,9 @@ fn replicas_grant_nearly_what_one_budget_does() {
         let (granted, exact) = played.granted[0];
         let accuracy = granted as f64 / exact as f64;
         println!("{:40} {:2} {granted:6} of {exact:6}: {accuracy:.3}", row.about, row.replicas);
-        if !(row.at_least..=row.at_most).contains(&accuracy) {
+        // Each may be one retry ahead.
+        let ahead = (granted as f64 - row.replicas as f64) / exact as f64;
+        if accuracy < row.at_least || row.at_most < ahead {
             wrong.push(format!("{} on {}: {accuracy:.3}", row.about, row.replicas));
         }
     }
