@@ -11,6 +11,8 @@
 //! what was earned, whatever is lost on the way.
 mod demand;
 pub mod exchange;
+#[cfg(test)]
+mod laws;
 mod local;
 pub mod pools;
 mod price;
