@@ -17,11 +17,19 @@ local FIRST_GIFT = 18
 local time = redis.call('TIME')
 local now = math.max(time[1] * 1000 + math.floor(time[2] / 1000), claimed)
 local sizes = table.concat(ARGV, ' ', 7, 10)
-local packed = redis.call('GET', KEYS[1])
-local pool = packed and cmsgpack.unpack(packed) or {
+-- What cannot be read is as good as gone.
+local packed = redis.pcall('GET', KEYS[1])
+local is_read, pool = pcall(cmsgpack.unpack, packed)
+local function is_whole(pool)
+  for _, name in ipairs({ 'at', 'level', 'debt', 'tokens', 'parts', 'refill', 'interval' }) do
+    if type(pool[name]) ~= 'number' then return false end
+  end
+  return type(pool.units) == 'table' and type(pool.held) == 'table' and type(pool.seen) == 'table'
+end
+if not (is_read and type(pool) == 'table' and is_whole(pool)) then pool = {
   at = now, level = start, debt = debt, units = {}, held = {}, seen = {},
   sizes = sizes, tokens = tokens, parts = parts, refill = refill, interval = interval,
-}
+} end
 now = math.max(now, pool.at)
 
 -- Stale: a later call of the same replica was here before.

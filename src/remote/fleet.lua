@@ -6,9 +6,14 @@ local leaves = ARGV[4] == '1'
 
 local time = redis.call('TIME')
 local now = math.max(time[1] * 1000 + math.floor(time[2] / 1000), claimed)
-local packed = redis.call('GET', KEYS[1])
+-- What cannot be read is as good as gone.
+local packed = redis.pcall('GET', KEYS[1])
 if leaves and not packed then return { now, 0, 0 } end
-local fleet = packed and cmsgpack.unpack(packed) or { at = now, born = now, emptied = 0, members = {} }
+local is_read, fleet = pcall(cmsgpack.unpack, packed)
+local is_whole = is_read and type(fleet) == 'table' and type(fleet.at) == 'number'
+  and type(fleet.born) == 'number' and type(fleet.emptied) == 'number'
+  and type(fleet.members) == 'table'
+if not is_whole then fleet = { at = now, born = now, emptied = 0, members = {} } end
 now = math.max(now, fleet.at)
 -- Somebody was here before this was: the store has lost what it held.
 if 0 < attended and attended < fleet.born and now < attended + LIFE_MS then

@@ -142,7 +142,7 @@ fn database(text: &str, wrong: &mut Vec<String>) -> i64 {
     }
     text.parse::<u16>().map_or_else(
         |_| {
-            wrong.push(format!("the database `{text}` is not a number from 0 to {}", u16::MAX));
+            wrong.push(format!("the database is not a number from 0 to {}", u16::MAX));
             0
         },
         i64::from,
@@ -162,7 +162,8 @@ fn address(text: &str, default: u16, wrong: &mut Vec<String>) -> Option<Address>
         (port != 0).then_some(Address { host, port })
     });
     if address.is_none() {
-        wrong.push(format!("the address `{text}` is not `host` or `host:port`"));
+        // It is not shown: a password may be in it.
+        wrong.push("an address is not `host` or `host:port`".to_owned());
     }
     address
 }
@@ -211,11 +212,13 @@ mod tests {
         for (text, parts) in [
             ("store:6379", &["must begin with one of `redis://`, `rediss://`"][..]),
             ("http://store", &["must begin with one of"]),
-            ("redis://", &["the address ``"]),
+            ("redis://", &["an address is not"]),
             ("redis://a,b", &["one address"]),
-            ("redis://store:x/y", &["the address `store:x`", "the database `y`"]),
-            ("redis://store:70000", &["the address `store:70000`"]),
-            ("redis://sto%20re", &["the address `sto%20re`"]),
+            ("redis://store:x/y", &["an address is not", "the database is not"]),
+            ("redis://store:70000", &["an address is not"]),
+            ("redis://sto%20re", &["an address is not"]),
+            ("redis://me:s3cr%40store", &["an address is not"]),
+            ("redis://store/s3cr", &["the database is not"]),
             ("redis://store/1?db=2", &["`?`"]),
             ("redis+sentinel://a", &["the master's name"]),
             ("redis-cluster://a/1", &["no numbered databases"]),

@@ -193,3 +193,29 @@ async fn a_store_that_lost_the_fleet_says_so() {
     one.leave().await.unwrap();
     assert!(server.keys().is_empty());
 }
+
+/// Somebody, or another version, has written there. It is as good as gone, and expires again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_written_anew() {
+    let server = Server::start(Flavour::Redis7);
+    let mut one = replica(&server.url(), "one");
+    let packed = "redis.call('SET', KEYS[1], cmsgpack.pack({ at = 1, level = 'x', born = 1 }))";
+    let spoilt: [&[&str]; 4] = [
+        &["SET", "{}", "garbage"],
+        &["SET", "{}", "5"],
+        &["LPUSH", "{}", "1"],
+        &["EVAL", packed, "1", "{}"],
+    ];
+    for (round, command) in (0..).zip(spoilt) {
+        for key in ["retryd:pool:p", "retryd:fleet"] {
+            let _: i64 = server.ask(&["DEL", key]);
+            let command: Vec<&str> =
+                command.iter().map(|word| if *word == "{}" { key } else { word }).collect();
+            let _: redis::Value = server.ask(&command);
+        }
+        let reply = exchange(&mut one, "p", saying(round + 1, |call| call.wants = 4)).await;
+        assert_eq!(reply.granted, 4, "{command:?}");
+        assert_eq!(attend(&mut one).await.unwrap().replicas, 1, "{command:?}");
+        assert_every_key_expires(&server);
+    }
+}

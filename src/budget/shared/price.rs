@@ -1,4 +1,5 @@
 //! What a share pays a retry with, and whether it has enough.
+use super::exchange::Sizes;
 use super::share::{Own, Share};
 use crate::budget::balance::Purpose;
 use crate::budget::ratio::Floor;
@@ -56,7 +57,9 @@ impl Share {
     pub(in crate::budget) fn available_with_pool(&self, limits: &Limits) -> u32 {
         let Some(seen) = &self.seen else {
             // Nobody has told of another replica that used it.
-            return if self.is_degraded() { self.available(limits) } else { limits.capacity() };
+            let may_be_gone = self.reach.standing.has_emptied(&Sizes::of(limits), self.now_ms);
+            let is_unknown = self.is_degraded() || may_be_gone;
+            return if is_unknown { self.available(limits) } else { limits.capacity() };
         };
         let pool = match limits {
             Limits::Ratio(ratio) => {

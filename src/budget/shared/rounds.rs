@@ -19,6 +19,9 @@ pub(super) struct Rounds {
     queue: Queue,
     /// Those that had their turn in this round.
     done: Vec<Waiting>,
+    /// Exchanges answered in this round, and why one was not.
+    answered: usize,
+    failure: Option<Failure>,
 }
 
 /// A share that was sent, and what it said.
@@ -30,17 +33,30 @@ pub(super) struct Sent {
 
 impl Rounds {
     pub(super) fn new(sharing: Arc<Sharing>, clock: Clock) -> Rounds {
-        Rounds { sharing, clock, queue: Queue::default(), done: Vec::new() }
+        Rounds {
+            sharing,
+            clock,
+            queue: Queue::default(),
+            done: Vec::new(),
+            answered: 0,
+            failure: None,
+        }
     }
 
     /// Takes in what was touched since the last round, and what is due by now.
     pub(super) fn begin(&mut self) {
         let arrived = std::mem::take(&mut *self.sharing.arrived.lock());
         let done = std::mem::take(&mut self.done);
+        (self.answered, self.failure) = (0, None);
         let due = self.queue.due(self.now_ms());
         for waiting in done.into_iter().chain(arrived).chain(due) {
             self.put(waiting);
         }
+    }
+
+    /// How many exchanges were answered since the round began, and why one of the others was not.
+    pub(super) fn heard(&self) -> (usize, Option<&Failure>) {
+        (self.answered, self.failure.as_ref())
     }
 
     /// What the neediest shares say, `count` of them at most.
@@ -112,6 +128,13 @@ impl Rounds {
             let answer = answers.next().unwrap_or_else(missing);
             are_known &= !matches!(answer, Err(Failure::Unknown(_)));
             self.count(&answer);
+            match &answer {
+                Ok(reply) => {
+                    self.learn_time(reply.now_ms);
+                    self.answered = self.answered.saturating_add(1);
+                }
+                Err(failure) => self.failure = Some(failure.clone()),
+            }
             self.settle(sent, &answer);
         }
         are_known
@@ -139,7 +162,6 @@ impl Rounds {
         let counts = &self.sharing.counts;
         let count = match answer {
             Ok(reply) => {
-                self.learn_time(reply.now_ms);
                 counts.leased.fetch_add(reply.granted, Ordering::Relaxed);
                 &counts.answered
             }

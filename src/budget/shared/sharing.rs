@@ -1,5 +1,5 @@
 //! What the balances of one process know of the store and the fleet.
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -17,6 +17,8 @@ pub struct Sharing {
     ahead_ms: AtomicU64,
     /// 0 while the store answers.
     lost_since_ms: AtomicU64,
+    /// It answers, and serves no balance.
+    is_refusing: AtomicBool,
     /// 0 if the store was never found empty.
     emptied_ms: AtomicU64,
     replicas_min: u32,
@@ -66,6 +68,7 @@ impl Sharing {
         Sharing {
             ahead_ms: AtomicU64::new(0),
             lost_since_ms: AtomicU64::new(0),
+            is_refusing: AtomicBool::new(false),
             emptied_ms: AtomicU64::new(0),
             replicas_min: replicas_min.max(1),
             replicas: AtomicU32::new(replicas_min.max(1)),
@@ -103,7 +106,9 @@ impl Sharing {
     pub fn state(&self) -> StoreState {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         StoreState {
-            is_lost: self.lost_since_ms.load(Ordering::Relaxed) != 0 || !self.knows_time(),
+            is_lost: self.lost_since_ms.load(Ordering::Relaxed) != 0
+                || self.is_refusing.load(Ordering::Relaxed)
+                || !self.knows_time(),
             replicas: self.replicas.load(Ordering::Relaxed),
             answered: count(&self.counts.answered),
             refused: count(&self.counts.refused),
@@ -129,6 +134,13 @@ impl Sharing {
         self.replicas.store(fleet.replicas.max(self.replicas_min), Ordering::Relaxed);
         self.emptied_ms.store(fleet.emptied_ms.unwrap_or(0), Ordering::Relaxed);
         self.lost_since_ms.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the store serves any balance. Only for show: each balance finds out for itself.
+    pub(super) fn serves(&self, serves: bool) {
+        if self.is_refusing.swap(!serves, Ordering::Relaxed) == serves && !serves {
+            self.counts.losses.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn lost(&self, since_ms: u64) {

@@ -35,8 +35,12 @@ pub struct Ticker<P> {
     batch: usize,
     dice: Dice,
     is_reached: watch::Sender<bool>,
-    /// Rounds without an answer.
+    /// Rounds without an answer, and why the first of them had none.
     missed: u32,
+    cause: String,
+    /// Rounds in which every exchange has failed.
+    refused: u32,
+    emptied_ms: Option<u64>,
     /// When the store answered last, on this process's clock.
     reached_ms: u64,
     /// When it did in the fleet's time; 0: never.
@@ -52,6 +56,9 @@ impl<P: Pools> Ticker<P> {
             dice,
             is_reached: watch::Sender::new(false),
             missed: 0,
+            cause: String::new(),
+            refused: 0,
+            emptied_ms: None,
             reached_ms: clock.now().monotonic_ms,
             attended_ms: 0,
             rounds: Rounds::new(sharing, clock),
@@ -79,6 +86,7 @@ impl<P: Pools> Ticker<P> {
         let mut places = EXCHANGES_MAX;
         if is_reached {
             self.exchange_due(&mut places, end).await;
+            self.judge();
         }
         let mut pause = pin!(sleep(self.pause()));
         let sharing = Arc::clone(&self.rounds.sharing);
@@ -124,18 +132,45 @@ impl<P: Pools> Ticker<P> {
         self.attended_ms = fleet.now_ms;
         self.reached_ms = self.rounds.clock.now().monotonic_ms;
         self.missed = 0;
-        if !self.is_reached.send_replace(true) {
-            tracing::info!(replicas = fleet.replicas, "the store answers");
+        if let Some(emptied_ms) = fleet.emptied_ms
+            && self.emptied_ms.replace(emptied_ms) != Some(emptied_ms)
+        {
+            tracing::warn!("the store has lost what it held: budgets begin at nothing and refill");
+        }
+    }
+
+    /// Whether the store does more than to say that it is there. Each balance finds that out for
+    /// itself; this is for those who look at the process.
+    fn judge(&mut self) {
+        let (answered, failure) = self.rounds.heard();
+        if 0 < answered {
+            self.refused = 0;
+        } else if let Some(failure) = failure {
+            self.refused = self.refused.saturating_add(1);
+            if self.refused == MISSED_MAX {
+                let error = failure.to_string();
+                tracing::warn!(error, "the store is lost: it serves no balance");
+            }
+        }
+        let serves = self.refused < MISSED_MAX;
+        self.rounds.sharing.serves(serves);
+        if self.is_reached.send_replace(serves) != serves && serves {
+            let replicas = self.rounds.sharing.state().replicas;
+            tracing::info!(replicas, "the store answers");
         }
     }
 
     fn missed(&mut self, failure: &Failure) {
         self.missed = self.missed.saturating_add(1);
+        // The first cause: after that there is only no connection.
+        if self.missed == 1 {
+            self.cause = failure.to_string();
+        }
         if self.missed == MISSED_MAX {
             let sharing = &self.rounds.sharing;
             sharing.lost(sharing.fleet_ms(self.reached_ms));
             self.is_reached.send_replace(false);
-            let error = failure.to_string();
+            let error = &*self.cause;
             tracing::warn!(error, "the store is lost: budgets go by what is here");
         }
     }

@@ -24,21 +24,23 @@ pub(super) struct Store {
     /// redis+sentinel://HOST:PORT,HOST:PORT/MASTER or redis-cluster://HOST:PORT,HOST:PORT
     #[arg(long = "store", env = "RETRYD_STORE", value_name = "URL", hide_env_values = true)]
     url: Option<String>,
-    /// How many retryd processes share the store; more are noticed while it answers
-    #[arg(long, env = "RETRYD_REPLICAS", value_name = "N", default_value_t = 1)]
+    /// How many retryd processes share the store, 1 to 1000; more are noticed while it answers
+    #[arg(long, env = "RETRYD_REPLICAS", value_name = "N", default_value_t = 1, requires = "url")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=REPLICAS_MAX))]
     replicas: u32,
     /// The user at the store; the password comes from a file or RETRYD_STORE_PASSWORD
     #[arg(long, env = "RETRYD_STORE_USER", value_name = "NAME", requires = "url")]
     store_user: Option<String>,
-    /// A file with the password at the store
+    /// A file with the password at the store; without it, RETRYD_STORE_PASSWORD has it
     #[arg(long, env = "RETRYD_STORE_PASSWORD_FILE", value_name = "FILE", requires = "url")]
     store_password_file: Option<PathBuf>,
     /// Certificates to trust instead of the system's, in PEM
     #[arg(long, env = "RETRYD_STORE_CA_FILE", value_name = "FILE", requires = "url")]
     store_ca_file: Option<PathBuf>,
-    /// What every key begins with; services with the same prefix share their budgets
+    /// What every key begins with, 1 to 64 of letters, digits and `-_.:`; services with the same
+    /// prefix share their budgets
     #[arg(long, env = "RETRYD_STORE_PREFIX", value_name = "TEXT", default_value = "retryd")]
+    #[arg(requires = "url")]
     store_prefix: String,
 }
 
@@ -51,12 +53,17 @@ pub(super) struct Exchange {
 impl Store {
     /// What the balances know of the store. `None` if there is none.
     pub(super) fn sharing(&self) -> Option<Arc<Sharing>> {
-        self.url.as_ref().map(|_| Arc::new(Sharing::new(self.replicas)))
+        self.url().map(|_| Arc::new(Sharing::new(self.replicas)))
+    }
+
+    /// An empty one, as a template may leave it, is none.
+    fn url(&self) -> Option<&str> {
+        self.url.as_deref().filter(|url| !url.is_empty())
     }
 
     /// Replicas that share, where budgets are shared at all.
     pub(super) fn replicas(&self) -> Option<u32> {
-        self.url.as_ref().map(|_| self.replicas)
+        self.url().map(|_| self.replicas)
     }
 
     /// Begins to exchange, and waits a moment for the store's first answer.
@@ -66,7 +73,7 @@ impl Store {
         clock: Clock,
         health: Health,
     ) -> anyhow::Result<Option<Exchange>> {
-        let Some(url) = &self.url else { return Ok(None) };
+        let Some(url) = self.url() else { return Ok(None) };
         let dice = Dice::fair();
         // Not by clap, which would show what it refuses, and a password may be in it.
         let url: StoreUrl = url.parse().context("`--store`")?;
@@ -102,9 +109,11 @@ impl Store {
                 let text = fs::read_to_string(path)
                     .with_context(|| format!("cannot read `{}`", path.display()))?;
                 // Whoever writes a secret with an editor ends it with a line break.
-                Some(text.trim_end_matches(['\r', '\n']).to_owned())
+                let password = text.trim_end_matches(['\r', '\n']);
+                anyhow::ensure!(!password.is_empty(), "`{}` is empty", path.display());
+                Some(password.to_owned())
             }
-            (None, Ok(password)) => Some(password),
+            (None, Ok(password)) => Some(password).filter(|password| !password.is_empty()),
             (None, Err(env::VarError::NotPresent)) => None,
             (None, Err(env::VarError::NotUnicode(_))) => {
                 anyhow::bail!("`{PASSWORD}` is not UTF-8")
