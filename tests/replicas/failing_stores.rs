@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::load::{Load, Tenant};
 use crate::proxy::{Proxy, Way};
 use crate::scene::{MACHINE, POLICY, REPLICAS, Scene, replicas};
-use crate::servers::{Cluster, Flavour, Guard, Sentinels, Server};
+use crate::servers::{Cluster, Flavour, Guard, Moving, Sentinels, Server};
 use crate::support::policy_file;
 
 const ALL: [usize; REPLICAS] = [0, 1, 2];
@@ -86,24 +86,10 @@ async fn b47_slots_move_under_load() {
     for key in keys {
         let holds = |node: &&Server| node.keys().contains(&key);
         let (from, others): (Vec<_>, Vec<_>) = cluster.nodes.iter().partition(holds);
-        move_slot(from[0], others[0], &key);
+        let moving = Moving::begin(from[0], others[0], &key);
+        moving.end();
     }
     scene.end().await;
-}
-
-/// As `redis-cli --cluster reshard` does it.
-fn move_slot(from: &Server, to: &Server, key: &str) {
-    let slot: u64 = from.ask(&["CLUSTER", "KEYSLOT", key]);
-    let slot = slot.to_string();
-    let id = |node: &Server| node.ask::<String>(&["CLUSTER", "MYID"]);
-    let (from_id, to_id) = (id(from), id(to));
-    let () = to.ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]);
-    let () = from.ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]);
-    let port = to.port.to_string();
-    let () = from.ask(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
-    for node in [to, from] {
-        let () = node.ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]);
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

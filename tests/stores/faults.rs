@@ -5,7 +5,7 @@ use retryd::budget::shared::pools::{Failure, Pools as _};
 use retryd::clock::Dice;
 use retryd::remote::{RedisPools, Settings};
 
-use crate::servers::{Cluster, Flavour, Guard, Sentinels, Server, wait_for};
+use crate::servers::{Cluster, Flavour, Guard, Moving, Sentinels, Server, wait_for};
 use crate::support::{
     call, connections, errand, exchange, hasty_replica, replica, settings, try_exchange,
     until_it_answers,
@@ -161,25 +161,15 @@ async fn a_slot_that_moves_is_followed() {
     let mut pools = replica(&cluster.url(), "one");
     exchange(&mut pools, "a", call(1)).await;
     let key = "retryd:pool:a";
-    let slot: u64 = cluster.nodes[0].ask(&["CLUSTER", "KEYSLOT", key]);
-    let slot = slot.to_string();
     let (from, others): (Vec<_>, Vec<_>) =
         cluster.nodes.iter().partition(|node| node.keys().contains(&key.to_owned()));
-    let (from, to) = (from[0], others[0]);
-    let id = |node: &Server| node.ask::<String>(&["CLUSTER", "MYID"]);
-    let (from_id, to_id) = (id(from), id(to));
-    let () = to.ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]);
-    let () = from.ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]);
-    let port = to.port.to_string();
-    let () = from.ask(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
+    let moving = Moving::begin(from[0], others[0], key);
     // Half way: its new home serves it to those who were sent there.
     let asked = exchange(&mut pools, "a", call(2)).await;
     assert_eq!((asked.granted, asked.active), (0, 1));
-    for node in [to, from] {
-        let () = node.ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]);
-    }
+    moving.end();
     exchange(&mut pools, "a", call(3)).await;
-    assert!(to.keys().contains(&key.to_owned()));
+    assert!(others[0].keys().contains(&key.to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,3 +50,32 @@ fn is_whole(node: &Server) -> bool {
         .iter()
         .all(|line| info.contains(line))
 }
+
+/// A slot on its way to another node, as `redis-cli --cluster reshard` moves it.
+pub(crate) struct Moving<'c> {
+    from: &'c Server,
+    to: &'c Server,
+    slot: String,
+    to_id: String,
+}
+
+impl<'c> Moving<'c> {
+    /// Moves `key`, the only one in its slot. The other node serves it to those who are sent there.
+    pub(crate) fn begin(from: &'c Server, to: &'c Server, key: &str) -> Moving<'c> {
+        let slot = from.ask::<u64>(&["CLUSTER", "KEYSLOT", key]).to_string();
+        let id = |node: &Server| node.ask::<String>(&["CLUSTER", "MYID"]);
+        let (from_id, to_id) = (id(from), id(to));
+        let () = to.ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]);
+        let () = from.ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]);
+        let port = to.port.to_string();
+        let () = from.ask(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
+        Moving { from, to, slot, to_id }
+    }
+
+    /// From now on the slot is the other node's.
+    pub(crate) fn end(self) {
+        for node in [self.to, self.from] {
+            let () = node.ask(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &self.to_id]);
+        }
+    }
+}

@@ -13,7 +13,7 @@ use std::{
 };
 
 pub(crate) use certificates::Certificates;
-pub(crate) use cluster::Cluster;
+pub(crate) use cluster::{Cluster, Moving};
 use redis::IntoConnectionInfo as _;
 pub(crate) use sentinels::{Guard, PASSWORD, Sentinels};
 use tempfile::TempDir;
