@@ -15,6 +15,7 @@ mod histories;
 mod model;
 mod network;
 mod plan;
+mod rounds;
 mod seeds;
 #[path = "../stores/servers/mod.rs"]
 #[allow(unused_imports, reason = "one kind of server is enough")]
