@@ -13,8 +13,8 @@ from .processes import Processes
 from .retryd import Fronts
 
 POLICY = Path(__file__).with_name("policy.yaml")
-# A label of more than 63 bytes: no resolver looks it up, so that it fails at once and without a network.
-UNRESOLVABLE = "x" * 64 + ".invalid"
+# More than 253 bytes: no resolver looks it up, so that it fails at once and without a network. Each label is legal.
+UNRESOLVABLE = ".".join(["x" * 63] * 4) + ".invalid"
 
 
 async def main() -> None:
