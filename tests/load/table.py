@@ -1,0 +1,96 @@
+"""What came of a run: the table, and what must not have come of it."""
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import ratio
+from calls import Call, calls_of, late_ms, latencies
+from plan import Plan
+
+DECISIONS = re.compile(r'retryd_decisions_total\{verdict="\w+",reason="(\w+)"\}')
+
+
+@dataclass(frozen=True)
+class Run:
+    reports: list[dict]  # ghz's, one for each replica
+    metrics: Counter  # the sum over all replicas
+    cut_at: float | None  # when the store was cut off
+
+
+class Outcome:
+    """What a run is judged by."""
+
+    def __init__(self, plan: Plan, run: Run) -> None:
+        self.plan, self.run = plan, run
+        self.by_ghz = [calls_of(report) for report in run.reports]
+        self.calls: list[Call] = [call for calls in self.by_ghz for call in calls]
+        self.begin = min(call.began for call in self.calls)
+        self.end = max(call.ended for call in self.calls)
+        self.errors = Counter(call.status for call in self.calls if call.status != "OK")
+        found = ((DECISIONS.fullmatch(name), count) for name, count in run.metrics.items())
+        self.decided = Counter({name[1]: count for name, count in found if name})
+        self.granted = self.decided["RETRYABLE"]
+        # Where attempts were repeated below ghz, nobody knows which was which call.
+        self.is_known = all(len(calls) == plan.calls for calls in self.by_ghz)
+        asks = [plan.ask(call.number, int((call.began - self.begin) * 1_000)) for call in self.calls]
+        asks.sort(key=lambda ask: ask.at_ms)
+        self.requests = sum(ask.requests for ask in asks)
+        self.entitled = ratio.entitled(plan.promise, asks)
+        cut_off_ms = 0.0 if run.cut_at is None else (self.end - run.cut_at) * 1_000
+        time_ms = (self.end - self.begin) * 1_000
+        self.bound = ratio.at_most(plan.promise, asks, time_ms, plan.replicas, cut_off_ms)
+
+    def table(self) -> str:
+        took = self.end - self.begin
+        refused = Counter({name: count for name, count in self.decided.items() if name != "RETRYABLE"})
+        rows = {
+            self.plan.name: self.plan.about,
+            "calls": f"{len(self.calls)} in {took:.1f} s: {len(self.calls) / took:.0f}/s{self._pace()}",
+            "errors": listed(self.errors),
+            "latency": latencies(self.calls),
+            "RETRY": str(self.granted),
+            "DO_NOT_RETRY": listed(refused),
+        }
+        if self.is_known:
+            rows["RETRY"] += f", {self.granted / self.requests:.1%} of {self.requests} requests reported"
+            rows["accuracy"] = f"{self.granted / self.entitled:.3f}: {self.granted} granted of {self.entitled} entitled"
+            rows["guarantee"] = f"at most {self.bound}"
+        else:
+            expected = self.plan.calls * len(self.by_ghz)
+            rows["accuracy"] = f"unknown: ghz made {expected} calls and tells of {len(self.calls)} attempts"
+        if 1 < self.plan.replicas:
+            rows["store"] = self._store()
+        return "".join(f"{name:<13} {value}\n" for name, value in rows.items())
+
+    def faults(self) -> list[str]:
+        faults = []
+        least, decisions = self.plan.least, self.decided.total()
+        if self.is_known and self.bound < self.granted:
+            faults.append(f"{self.granted} retries were granted, and the budgets guarantee at most {self.bound}")
+        if not self.errors and decisions != len(self.calls):
+            faults.append(f"{len(self.calls)} calls were answered, and {decisions} decisions counted")
+        if least is not None and self.errors:
+            faults.append(f"calls failed: {listed(self.errors)}")
+        if least is not None and self.granted < least * self.entitled:
+            faults.append(f"{self.granted} retries of {self.entitled} were granted, and the least is {least}")
+        return faults
+
+    def _pace(self) -> str:
+        if self.plan.rate is None or not self.is_known:
+            return ""
+        late = max(late_ms(calls, self.plan.rate) for calls in self.by_ghz)
+        return f" of {self.plan.rate * len(self.by_ghz)}/s, sent at most {late:.0f} ms late"
+
+    def _store(self) -> str:
+        metrics = self.run.metrics
+        of = {fate: metrics[f'retryd_store_exchanges_total{{outcome="{fate}"}}'] for fate in ("answered", "refused", "unknown")}
+        return f"exchanges {listed(of)}; lost {metrics['retryd_store_losses_total']} times"
+
+
+def listed(counts: dict[str, int]) -> str:
+    """
+    >>> listed({"a": 1, "b": 2, "c": 0})
+    '2 b, 1 a'
+    """
+    some = sorted((item for item in counts.items() if item[1]), key=lambda item: -item[1])
+    return ", ".join(f"{count} {name}" for name, count in some) or "none"
