@@ -4,6 +4,7 @@ Fails when more was granted than the budget guarantees. A profile that says `lea
 less was granted than that part of what callers were entitled to. Nothing fails on time.
 """
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -54,19 +55,18 @@ def play(plan: Plan, binary: str, tools: Path, folder: Path) -> Run:
             report.unlink(missing_ok=True)
             command = [str(tools / "ghz"), "--config", str(plan.file), "-O", "json", "-o", str(report), replica.calls]
             callers.append((report, all_of_it.enter_context(Caller(command))))
-        cut_at = None
         if plan.cut_after is not None:
             time.sleep(plan.cut_after)
-            cut_at = time.time()
             way.cut()
-        for _, caller in callers:
-            caller.end()
+        cpu = {"ghz": sum(caller.end() for _, caller in callers)}
+        cpu["retryd"] = sum(replica.cpu_seconds() for replica in replicas)
+        outages = [outage for replica in replicas for outage in replica.outages()]
         metrics = sum((replica.metrics() for replica in replicas), Counter())
         reports = [json.loads(report.read_text()) for report, _ in callers]
     for report, _ in callers:
         with report.open() as json_report, report.with_suffix(".html").open("w") as html:
             subprocess.run([tools / "ghz-html"], stdin=json_report, stdout=html, check=True)
-    return Run(reports, metrics, cut_at)
+    return Run(reports, metrics, cpu, outages)
 
 
 class Caller:
@@ -82,9 +82,13 @@ class Caller:
         self.child.kill()
         self.child.wait()
 
-    def end(self) -> None:
-        if self.child.wait() != 0:
+    def end(self) -> float:
+        """Waits for it, and tells the seconds of processor time that it took."""
+        _, status, usage = os.wait4(self.child.pid, 0)
+        self.child.returncode = os.waitstatus_to_exitcode(status)
+        if self.child.returncode != 0:
             raise RuntimeError(f"ghz ended with {self.child.returncode}")
+        return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

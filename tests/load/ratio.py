@@ -72,26 +72,26 @@ def entitled(promise: Promise, asks: list) -> int:
     return sum(budgets[ask.tenant].ask(ask.at_ms, ask.requests, ask.repeatable) for ask in asks)
 
 
-def at_most(promise: Promise, asks: list, time_ms: float, replicas: int, cut_off_ms: float) -> int:
-    """The guarantee for the whole run, summed over its tenants. Replicas that share are ahead by one each.
+def at_most(promise: Promise, asks: list, seconds: float, replicas: int, outages: list[float]) -> int:
+    """The guarantee for a whole run, summed over its tenants: replicas that share are ahead by one each, and have their
+    part of the floor besides for as long as they are without the store.
 
     >>> from types import SimpleNamespace
     >>> asks = [SimpleNamespace(tenant=n % 2, requests=5) for n in range(20)]
-    >>> promise = Promise(percent=20, interval_ms=10_000, floor=10, floor_ms=1_000)
-    >>> at_most(promise, asks, time_ms=2_000, replicas=1, cut_off_ms=0)
+    >>> promise = Promise(percent=20, interval_ms=10_000, floor=9, floor_ms=1_000)
+    >>> at_most(promise, asks, seconds=2, replicas=1, outages=[])
+    74
+    >>> at_most(promise, asks, seconds=2, replicas=3, outages=[])
     80
-    >>> at_most(promise, asks, time_ms=2_000, replicas=3, cut_off_ms=0)
-    86
-    >>> at_most(promise, asks, time_ms=2_000, replicas=3, cut_off_ms=1_000)
-    126
+    >>> at_most(promise, asks, seconds=2, replicas=3, outages=[1.0, 0.5])
+    100
     """
     requests: dict = defaultdict(int)
     for ask in asks:
         requests[ask.tenant] += ask.requests
-    fixed = promise.floor * (1 + time_ms / promise.floor_ms)
+    floor_seconds = promise.floor_ms / 1_000
+    fixed = promise.floor * (1 + seconds / floor_seconds)
     if 1 < replicas:
         fixed += replicas
-    if 0 < cut_off_ms:
-        # Each replica has its part of the floor besides, for as long as it is without the store.
-        fixed += promise.floor * (1 + cut_off_ms / promise.floor_ms)
+    fixed += sum(promise.floor / replicas * (1 + outage / floor_seconds) for outage in outages)
     return sum(int(promise.percent * reported / 100 + fixed) for reported in requests.values())

@@ -1,5 +1,6 @@
 """Real processes on free loopback ports: replicas of retryd, a store, and a way to it that can be cut."""
 import json
+import os
 import re
 import socket
 import subprocess
@@ -9,8 +10,12 @@ import urllib.request
 from collections import Counter
 from pathlib import Path
 
+from calls import moment
+
 # Long enough for a busy machine; nothing that works takes so long.
 SOON = 60
+# For so many seconds a replica may be without the store before it says so.
+UNNOTICED = 1.0
 
 
 class Process:
@@ -31,6 +36,10 @@ class Process:
         except subprocess.TimeoutExpired:
             self.child.kill()
             self.child.wait()
+
+    def cpu_seconds(self) -> float:
+        after_its_name = Path(f"/proc/{self.child.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(after_its_name[11]) + int(after_its_name[12])) / os.sysconf("SC_CLK_TCK")
 
     def until(self, look):
         """What `look` returns as soon as it is something."""
@@ -53,13 +62,23 @@ class Retryd(Process):
             self.__exit__()
             raise
 
+    def _entries(self) -> list[dict]:
+        return [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("}\n")]
+
     def _listening(self, port: str) -> str | None:
-        for line in self.log.read_text().splitlines(keepends=True):
-            if line.endswith("}\n"):
-                entry = json.loads(line)
-                if entry["message"] == "listening" and entry["port"] == port:
-                    return entry["listen"]
-        return None
+        its = (entry for entry in self._entries() if entry["message"] == "listening" and entry["port"] == port)
+        return next((entry["listen"] for entry in its), None)
+
+    def outages(self) -> list[float]:
+        """For how many seconds each it was without the store until now: it logs when that begins and when it ends."""
+        found, since = [], None
+        for entry in self._entries():
+            if entry["message"].startswith("the store is lost"):
+                since = moment(entry["timestamp"]) - UNNOTICED
+            elif entry["message"] == "the store answers" and since is not None:
+                found.append(moment(entry["timestamp"]) - since)
+                since = None
+        return found if since is None else [*found, time.time() - since]
 
     def metrics(self) -> Counter:
         with urllib.request.urlopen(f"http://{self.admin}/metrics", timeout=SOON) as page:

@@ -14,7 +14,8 @@ DECISIONS = re.compile(r'retryd_decisions_total\{verdict="\w+",reason="(\w+)"\}'
 class Run:
     reports: list[dict]  # ghz's, one for each replica
     metrics: Counter  # the sum over all replicas
-    cut_at: float | None  # when the store was cut off
+    cpu: dict[str, float]  # seconds that each kind of process took
+    outages: list[float]  # for how many seconds a replica was without the store, each time
 
 
 class Outcome:
@@ -36,9 +37,8 @@ class Outcome:
         asks.sort(key=lambda ask: ask.at_ms)
         self.requests = sum(ask.requests for ask in asks)
         self.entitled = ratio.entitled(plan.promise, asks)
-        cut_off_ms = 0.0 if run.cut_at is None else (self.end - run.cut_at) * 1_000
-        time_ms = (self.end - self.begin) * 1_000
-        self.bound = ratio.at_most(plan.promise, asks, time_ms, plan.replicas, cut_off_ms)
+        seconds = self.end - self.begin
+        self.bound = ratio.at_most(plan.promise, asks, seconds, plan.replicas, run.outages)
 
     def table(self) -> str:
         took = self.end - self.begin
@@ -48,6 +48,7 @@ class Outcome:
             "calls": f"{len(self.calls)} in {took:.1f} s: {len(self.calls) / took:.0f}/s{self._pace()}",
             "errors": listed(self.errors),
             "latency": latencies(self.calls),
+            "processor": self._processor(),
             "RETRY": str(self.granted),
             "DO_NOT_RETRY": listed(refused),
         }
@@ -81,10 +82,14 @@ class Outcome:
         late = max(late_ms(calls, self.plan.rate) for calls in self.by_ghz)
         return f" of {self.plan.rate * len(self.by_ghz)}/s, sent at most {late:.0f} ms late"
 
+    def _processor(self) -> str:
+        each = (f"{who} {took:.1f} s, {took / len(self.calls) * 1e6:.0f} us a call" for who, took in self.run.cpu.items())
+        return "; ".join(each)
+
     def _store(self) -> str:
         metrics = self.run.metrics
         of = {fate: metrics[f'retryd_store_exchanges_total{{outcome="{fate}"}}'] for fate in ("answered", "refused", "unknown")}
-        return f"exchanges {listed(of)}; lost {metrics['retryd_store_losses_total']} times"
+        return f"exchanges {listed(of)}; lost {len(self.run.outages)} times, {sum(self.run.outages):.0f} s in all"
 
 
 def listed(counts: dict[str, int]) -> str:
