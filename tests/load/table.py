@@ -83,13 +83,13 @@ class Outcome:
         return f" of {self.plan.rate * len(self.by_ghz)}/s, sent at most {late:.0f} ms late"
 
     def _processor(self) -> str:
-        each = (f"{who} {took:.1f} s, {took / len(self.calls) * 1e6:.0f} us a call" for who, took in self.run.cpu.items())
-        return "; ".join(each)
+        calls, cpu = len(self.calls), self.run.cpu.items()
+        return "; ".join(f"{who} {took:.1f} s, {took / calls * 1e6:.0f} us a call" for who, took in cpu)
 
     def _store(self) -> str:
-        metrics = self.run.metrics
-        of = {fate: metrics[f'retryd_store_exchanges_total{{outcome="{fate}"}}'] for fate in ("answered", "refused", "unknown")}
-        return f"exchanges {listed(of)}; lost {len(self.run.outages)} times, {sum(self.run.outages):.0f} s in all"
+        exchanges = 'retryd_store_exchanges_total{{outcome="{}"}}'
+        fates = {fate: self.run.metrics[exchanges.format(fate)] for fate in ("answered", "refused", "unknown")}
+        return f"exchanges {listed(fates)}; lost {len(self.run.outages)} times, {sum(self.run.outages):.0f} s in all"
 
 
 def listed(counts: dict[str, int]) -> str:
