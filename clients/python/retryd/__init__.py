@@ -1,0 +1,7 @@
+"""Repeats a failed call when retryd says so."""
+
+from .call import call
+from .client import Client
+from .settings import Operation, OwnRules
+
+__all__ = ["Client", "Operation", "OwnRules", "call"]

@@ -1,0 +1,75 @@
+"""Unary calls of grpcio."""
+
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+
+from .advisor import Advisor
+from .call import Call
+from .grpc_failure import failed
+from .grpc_future import RetriedFuture
+from .retry import wait
+from .throttle import Throttle
+from .timer import Timer
+
+FIELDS = ("method", "timeout", "metadata", "credentials", "wait_for_ready", "compression")
+
+
+class Details(namedtuple("Details", FIELDS), grpc.ClientCallDetails):
+    """What grpcio says about a call, with a time of our own."""
+
+
+class RetryInterceptor(grpc.UnaryUnaryClientInterceptor):
+    def __init__(self, advisor: Advisor, timer: Timer) -> None:
+        self._advisor = advisor
+        self._timer = timer
+        self._throttle = Throttle()
+
+    def intercept_unary_unary(
+        self,
+        continuation: Callable[[grpc.ClientCallDetails, Any], grpc.Call],
+        client_call_details: grpc.ClientCallDetails,
+        request: Any,  # noqa: ANN401
+    ) -> grpc.Call:
+        details = Details(*(getattr(client_call_details, name, None) for name in FIELDS))
+        call = self._advisor.begin(
+            operation_of(details.method),
+            (name for name, _ in details.metadata or ()),
+            self._throttle,
+            timeout=details.timeout,
+        )
+
+        def send() -> grpc.Call:
+            return continuation(details._replace(timeout=call.begin_attempt()), request)
+
+        attempt = send()
+        if is_future(attempt):
+            return RetriedFuture(attempt, send, call, self._advisor, self._timer)
+        return self._repeat(attempt, send, call)
+
+    def _repeat(self, attempt: grpc.Call, send: Callable[[], grpc.Call], call: Call) -> grpc.Call:
+        """For a caller that waits."""
+        while True:
+            error = attempt.exception()
+            if error is None:
+                self._advisor.succeeded(call)
+                return attempt
+            if not isinstance(error, grpc.RpcError):
+                # Raised beneath us before there was a call.
+                return attempt
+            retry = self._advisor.ask(call, failed(attempt, call)).wait()
+            if retry is None or not wait(retry, call):
+                return attempt
+            attempt = send()
+
+
+def is_future(attempt: grpc.Call) -> bool:
+    """A caller that waits is handed a call that has ended, a plain record; what `future` returns can be iterated."""
+    return not attempt.done() or (isinstance(attempt, Iterator) and isinstance(attempt.exception(), grpc.RpcError))
+
+
+def operation_of(method: str | bytes) -> str:
+    text = method.decode() if isinstance(method, bytes) else method
+    return text.removeprefix("/")
