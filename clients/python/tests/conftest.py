@@ -2,7 +2,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from .fake_retryd import fake
+from .service import service
 from .testbed import Testbed
+
+__all__ = ["fake", "service", "testbed"]
 
 
 @pytest.fixture(scope="session")
