@@ -20,7 +20,7 @@ from retryd.v1.retryd_pb2_grpc import (
 
 
 class FakeRetryd(RetryServiceServicer, BudgetServiceServicer):
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1:0") -> None:
         self.decision: Callable[[pb.RetryContext, grpc.ServicerContext], pb.Decision] = lambda *_: stop()
         self.report: Callable[[pb.ReportUsageRequest, grpc.ServicerContext], pb.ReportUsageResponse] = all_counted
         self.lease = pb.AcquireRetriesResponse(granted=2, lease="one", valid_for=Duration(seconds=10))
@@ -32,7 +32,7 @@ class FakeRetryd(RetryServiceServicer, BudgetServiceServicer):
         self._server = grpc.server(futures.ThreadPoolExecutor(8))
         add_RetryServiceServicer_to_server(self, self._server)
         add_BudgetServiceServicer_to_server(self, self._server)
-        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self.address = f"127.0.0.1:{self._server.add_insecure_port(address)}"
         self._server.start()
 
     def stop(self) -> None:
