@@ -15,6 +15,7 @@ class Service(grpc.GenericRpcHandler):
     def __init__(self) -> None:
         self.codes: list[grpc.StatusCode] = []
         """The codes to end with; OK when they have run out."""
+        self.response = b"done"
         self.requests: list[bytes] = []
         self._server = grpc.server(futures.ThreadPoolExecutor(8))
         self._server.add_generic_rpc_handlers([self])
@@ -35,7 +36,7 @@ class Service(grpc.GenericRpcHandler):
             context.set_trailing_metadata((("attempt", str(len(self.requests))),))
             context.abort(self.codes.pop(0), f"attempt {len(self.requests)}")
         context.send_initial_metadata((("attempt", str(len(self.requests))),))
-        return b"done"
+        return self.response
 
     def _list(self, request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         self.requests.append(request)
