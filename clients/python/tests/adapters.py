@@ -14,6 +14,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 from requests.adapters import HTTPAdapter
 
 import retryd
+from retryd.http_adapter import RetryAdapter
 
 from .testbed import Testbed
 
@@ -141,13 +142,16 @@ def send_grpc(
     return outcome, counter.attempts
 
 
+def counting(client: retryd.Client) -> Any:  # noqa: ANN401
+    """The kit's adapter, with `CountingAdapter` between it and the library's own."""
+    return type("Counted", (RetryAdapter, CountingAdapter), {})(client._advisor)
+
+
 def send_http(
     testbed: Testbed, client: retryd.Client, _adapter: str, name: str, case: dict[str, Any]
 ) -> tuple[Any, int]:
     said = case.get("call", {})
-    # Between the kit's adapter and the library's own.
-    kit = type("Counted", (type(client.http_adapter()), CountingAdapter), {})
-    adapter = kit(client._advisor)
+    adapter = counting(client)
     body = iter([b"pay"]) if said.get("body") == "stream" else b"pay"
     with requests.Session() as session:
         session.trust_env = False

@@ -160,6 +160,16 @@ def test_own_rules_see_the_attempt_and_the_decision(fake: FakeRetryd, service: S
     assert seen == [(1, pb.VERDICT_DO_NOT_RETRY), (2, pb.VERDICT_DO_NOT_RETRY)]
 
 
+def test_own_rules_are_not_asked_about_a_verdict_that_nobody_knows(fake: FakeRetryd, service: Service) -> None:
+    fake.decision = lambda *_: pb.Decision(verdict=99, shadow=True)
+    with (
+        retryd.Client(target=fake.address, tenant="shop", ask_timeout=5, own_rules=lambda *_: 0.001) as client,
+        grpc.insecure_channel(service.address) as bare,
+    ):
+        fail(grpc.intercept_channel(bare, client.interceptor()), service)
+    assert len(service.requests) == 1
+
+
 def test_own_rules_that_fail_repeat_nothing(fake: FakeRetryd, service: Service) -> None:
     fake.decision = lambda *_: pb.Decision(verdict=pb.VERDICT_RETRY, shadow=True)
     service.codes = [UNAVAILABLE]

@@ -16,6 +16,7 @@ from retryd.http_adapter import limited, rewinder
 from retryd.http_failure import no_answer, refused
 from retryd.v1 import retryd_pb2 as pb
 
+from .adapters import counting
 from .fake_retryd import FakeRetryd, retry, stop
 from .testbed import Testbed
 
@@ -50,6 +51,31 @@ def test_a_failed_answer_can_be_read(session: requests.Session, testbed: Testbed
     for stream in (False, True):
         arguments = scripted(testbed, f"read-{stream}", '[{"http": 503}]')
         assert session.get(**arguments, stream=stream).text == "status 503"
+
+
+def test_urllib3_repeats_nothing_of_its_own(session: requests.Session, testbed: Testbed, fake: FakeRetryd) -> None:
+    fake.decision = lambda *_: stop()
+    with pytest.raises(requests.ConnectionError):
+        session.get(**scripted(testbed, "once-only", '[{"close": "before_headers"}]'))
+    assert len(testbed.play("python-http-once-only")["arrivals"]) == 1
+
+
+def test_without_retryd_the_throttle_of_a_target_ends_the_retries(testbed: Testbed) -> None:
+    with (
+        retryd.Client(target=testbed.addresses["retryd"]["stopped"], tenant="shop") as client,
+        requests.Session() as session,
+        retryd.call(timeout=60),
+    ):
+        adapter = counting(client)
+        session.mount("http://", adapter)
+        attempts = []
+        for _ in range(4):
+            before = adapter.attempts
+            with pytest.raises(requests.ConnectionError):
+                session.get(testbed.addresses["http"]["closed"])
+            attempts.append(adapter.attempts - before)
+    # 10 tokens: 9, 8; 7, 6; 5, which is half.
+    assert attempts == [2, 2, 1, 1]
 
 
 def test_a_file_is_sent_again_from_where_it_stood(session: requests.Session, testbed: Testbed) -> None:
