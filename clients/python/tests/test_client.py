@@ -42,14 +42,18 @@ def test_close_reports_the_rest_once(client: retryd.Client, channel: grpc.Channe
 
 
 def test_calls_pass_untouched_after_close(
-    client: retryd.Client, channel: grpc.Channel, fake: FakeRetryd, service: Service
+    client: retryd.Client,
+    channel: grpc.Channel,
+    fake: FakeRetryd,
+    service: Service,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     client.close()
     assert method(channel)(b"", timeout=SOON) == b"done"
     service.codes = [UNAVAILABLE]
     with pytest.raises(grpc.RpcError):
         method(channel)(b"", timeout=SOON)
-    assert (fake.questions, fake.reports) == ([], [])
+    assert (fake.questions, fake.reports, caplog.records) == ([], [], [])
 
 
 def test_usage_is_reported_in_time_without_a_question(fake: FakeRetryd, service: Service) -> None:
