@@ -1,6 +1,6 @@
 """Repeats a failed call when retryd says so."""
 
-from .call import call
+from .calls import call
 from .client import Client
 from .settings import Operation, OwnRules
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import grpc
 
 from .background import Background, answer
-from .call import Call, earlier, idempotency, overrides
+from .calls import Call, earlier, idempotency, overrides
 from .details import is_retryds_own
 from .failure import Failed, counts_in_throttle
 from .lease import Leases

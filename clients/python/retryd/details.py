@@ -1,7 +1,7 @@
 """What a gRPC error says beyond its code."""
 
 import grpc
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
@@ -15,7 +15,7 @@ PUSHBACK = "grpc-retry-pushback-ms"
 def is_retryds_own(error: grpc.Call) -> bool:
     """retryd itself has made this error, and nothing was counted or charged."""
     info = ErrorInfo()
-    return any(detail.Unpack(info) and info.domain == DOMAIN for detail in details(error))
+    return unpack(error, info) and info.domain == DOMAIN
 
 
 def hint(error: grpc.Call) -> pb.ServerHint | None:
@@ -24,16 +24,18 @@ def hint(error: grpc.Call) -> pb.ServerHint | None:
     if pushbacks := values(error, PUSHBACK):
         said.grpc_retry_pushback_ms = ",".join(pushbacks)
     info = RetryInfo()
-    if any(detail.Unpack(info) for detail in details(error)):
+    if unpack(error, info):
         said.retry_after.CopyFrom(info.retry_delay)
     return said if said.ListFields() else None
 
 
-def details(error: grpc.Call) -> list:
+def unpack(error: grpc.Call, message: Message) -> bool:
+    """Whether there is a detail of this kind, and can be read: a server may send anything."""
     try:
-        return [detail for value in values(error, DETAILS) for detail in Status.FromString(value).details]
+        statuses = [Status.FromString(value) for value in values(error, DETAILS)]
+        return any(detail.Unpack(message) for status in statuses for detail in status.details)
     except DecodeError:
-        return []
+        return False
 
 
 def values(error: grpc.Call, key: str) -> list:

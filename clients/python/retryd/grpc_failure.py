@@ -8,7 +8,7 @@ processed", which is always safe. Only what this kit does itself, by its clock o
 
 import grpc
 
-from .call import Call
+from .calls import Call
 from .details import hint
 from .failure import Failed
 from .v1 import retryd_pb2 as pb

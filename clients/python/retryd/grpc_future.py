@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from .advisor import Advisor
-from .call import Call
+from .calls import Call
 from .grpc_failure import cancelled, failed
 from .retry import Retry
 from .timer import Entry, Timer
@@ -162,7 +162,7 @@ class RetriedFuture(grpc.Call, grpc.Future):
         with self._changed:
             return self._done
 
-    def result(self, timeout: float | None = None) -> Any:  # noqa: ANN401
+    def result(self, timeout: float | None = None) -> Any:
         return self._outcome(timeout).result()
 
     def exception(self, timeout: float | None = None) -> Exception | None:
@@ -187,10 +187,10 @@ class RetriedFuture(grpc.Call, grpc.Future):
     def add_callback(self, callback: Callable[[], None]) -> bool:
         return self._on_end(callback)
 
-    def initial_metadata(self) -> Any:  # noqa: ANN401
+    def initial_metadata(self) -> Any:
         return self._last().initial_metadata()
 
-    def trailing_metadata(self) -> Any:  # noqa: ANN401
+    def trailing_metadata(self) -> Any:
         return self._last().trailing_metadata()
 
     def code(self) -> grpc.StatusCode:

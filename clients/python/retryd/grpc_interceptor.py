@@ -7,17 +7,17 @@ from typing import Any
 import grpc
 
 from .advisor import Advisor
-from .call import Call
+from .calls import Call
 from .grpc_failure import failed
 from .grpc_future import RetriedFuture
 from .retry import wait
 from .throttle import Throttle
 from .timer import Timer
 
-FIELDS = ("method", "timeout", "metadata", "credentials", "wait_for_ready", "compression")
+Fields = namedtuple("Fields", ("method", "timeout", "metadata", "credentials", "wait_for_ready", "compression"))
 
 
-class Details(namedtuple("Details", FIELDS), grpc.ClientCallDetails):
+class Details(Fields, grpc.ClientCallDetails):
     """What grpcio says about a call, with a time of our own."""
 
 
@@ -31,9 +31,9 @@ class RetryInterceptor(grpc.UnaryUnaryClientInterceptor):
         self,
         continuation: Callable[[grpc.ClientCallDetails, Any], grpc.Call],
         client_call_details: grpc.ClientCallDetails,
-        request: Any,  # noqa: ANN401
+        request: Any,
     ) -> grpc.Call:
-        details = Details(*(getattr(client_call_details, name, None) for name in FIELDS))
+        details = Details(*(getattr(client_call_details, name, None) for name in Details._fields))
         call = self._advisor.begin(
             operation_of(details.method),
             (name for name, _ in details.metadata or ()),
@@ -67,7 +67,9 @@ class RetryInterceptor(grpc.UnaryUnaryClientInterceptor):
 
 def is_future(attempt: grpc.Call) -> bool:
     """A caller that waits is handed a call that has ended, a plain record; what `future` returns can be iterated."""
-    return not attempt.done() or (isinstance(attempt, Iterator) and isinstance(attempt.exception(), grpc.RpcError))
+    if not attempt.done():
+        return True
+    return isinstance(attempt.exception(), grpc.RpcError) and isinstance(attempt, Iterator)
 
 
 def operation_of(method: str | bytes) -> str:

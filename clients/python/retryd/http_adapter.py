@@ -9,7 +9,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import Timeout
 
 from .advisor import Advisor
-from .call import Call
+from .calls import Call
 from .http_failure import no_answer, refused
 from .retry import Retry, wait
 from .throttle import Throttles
@@ -23,7 +23,7 @@ TIMEOUT_SECONDS_MIN = 0.001
 class RetryAdapter(HTTPAdapter):
     """Ends with the response headers: what becomes of the body is the application's."""
 
-    def __init__(self, advisor: Advisor, **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(self, advisor: Advisor, **kwargs: Any) -> None:
         self._advisor = advisor
         self._throttles = Throttles()
         # urllib3 must not repeat what we count.
@@ -33,9 +33,9 @@ class RetryAdapter(HTTPAdapter):
         self,
         request: requests.PreparedRequest,
         stream: bool = False,
-        timeout: Any = None,  # noqa: ANN401
+        timeout: Any = None,
         verify: bool | str = True,
-        cert: Any = None,  # noqa: ANN401
+        cert: Any = None,
         proxies: Mapping[str, str] | None = None,
     ) -> requests.Response:
         rewind = rewinder(request.body)
@@ -72,7 +72,7 @@ def may_repeat(retry: Retry | None, call: Call, rewind: Callable[[], bool] | Non
     return wait(retry, call)
 
 
-def rewinder(body: Any) -> Callable[[], bool] | None:  # noqa: ANN401
+def rewinder(body: Any) -> Callable[[], bool] | None:
     """Brings a body back to where it stands now, and tells whether it could; None if it cannot be sent twice."""
     if body is None or isinstance(body, str | bytes):
         return lambda: True
@@ -92,7 +92,7 @@ def rewinder(body: Any) -> Callable[[], bool] | None:  # noqa: ANN401
     return rewind
 
 
-def limited(timeout: Any, limit: float | None) -> Any:  # noqa: ANN401
+def limited(timeout: Any, limit: float | None) -> Any:
     """What the application set for each attempt, and no more than `limit` in all."""
     if limit is None:
         return timeout

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from .call import Call
+from .calls import Call
 
 
 def nothing() -> None:
@@ -34,7 +34,7 @@ class Answer:
             return self.retry()
         except BaseException:
             # Interrupted. What is granted all the same goes back.
-            self.when_there(lambda retry: retry and retry.give_back())
+            self.when_there(give_back)
             raise
 
     def when_there(self, then: Callable[[Retry | None], object]) -> None:
@@ -42,6 +42,11 @@ class Answer:
             then(self.retry())
         else:
             self.pending.add_done_callback(lambda _: then(self.retry()))
+
+
+def give_back(retry: Retry | None) -> None:
+    if retry is not None:
+        retry.give_back()
 
 
 NEVER = Answer(lambda: None)

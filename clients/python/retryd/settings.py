@@ -67,7 +67,7 @@ def name_violations(what: str, name: str) -> list[str]:
     return []
 
 
-def range_violations(what: str, value: Any, least: float, most: float) -> list[str]:  # noqa: ANN401
+def range_violations(what: str, value: Any, least: float, most: float) -> list[str]:
     if isinstance(value, int | float) and least <= value <= most:
         return []
     return [f"`{what}` is {value!r}, not a number from {least:g} to {most:g}"]

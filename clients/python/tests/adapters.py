@@ -42,7 +42,7 @@ class Counter(grpc.UnaryUnaryClientInterceptor):
     def __init__(self) -> None:
         self.attempts = 0
 
-    def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> grpc.Call:  # noqa: ANN401
+    def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> grpc.Call:
         self.attempts += 1
         return continuation(details, request)
 
@@ -52,7 +52,7 @@ class CountingAdapter(HTTPAdapter):
 
     attempts = 0
 
-    def send(self, *args: Any, **kwargs: Any) -> requests.Response:  # noqa: ANN401
+    def send(self, *args: Any, **kwargs: Any) -> requests.Response:
         self.attempts += 1
         return super().send(*args, **kwargs)
 
@@ -142,7 +142,7 @@ def send_grpc(
     return outcome, counter.attempts
 
 
-def counting(client: retryd.Client) -> Any:  # noqa: ANN401
+def counting(client: retryd.Client) -> Any:
     """The kit's adapter, with `CountingAdapter` between it and the library's own."""
     return type("Counted", (RetryAdapter, CountingAdapter), {})(client._advisor)
 

@@ -51,5 +51,5 @@ def service() -> Iterator[Service]:
     service.stop()
 
 
-def method(channel: grpc.Channel) -> Any:  # noqa: ANN401
+def method(channel: grpc.Channel) -> Any:
     return channel.unary_unary(METHOD)

@@ -198,7 +198,7 @@ def test_details_of_the_call_reach_the_library(client: retryd.Client, service: S
     seen: list[grpc.ClientCallDetails] = []
 
     class Beneath(grpc.UnaryUnaryClientInterceptor):
-        def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> grpc.Call:  # noqa: ANN401
+        def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> grpc.Call:
             seen.append(details)
             return continuation(details, request)
 
@@ -219,7 +219,7 @@ def answer(channel: grpc.Channel, form: str, timeout: float | None = None) -> by
     return method(channel).future(b"", timeout=timeout).result()
 
 
-def wait_until(holds: Any) -> None:  # noqa: ANN401
+def wait_until(holds: Any) -> None:
     end = time.monotonic() + SOON
     while not holds():
         assert time.monotonic() < end, "in vain"

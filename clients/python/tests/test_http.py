@@ -98,7 +98,7 @@ def test_a_file_is_sent_again_from_where_it_stood(session: requests.Session, tes
         (io.RawIOBase(), False),
     ],
 )
-def test_which_bodies_can_be_sent_again(body: Any, is_replayable: bool) -> None:  # noqa: ANN401
+def test_which_bodies_can_be_sent_again(body: Any, is_replayable: bool) -> None:
     assert (rewinder(body) is not None) == is_replayable
 
 
@@ -182,7 +182,7 @@ def test_a_status_that_is_none() -> None:
         (None, 0, 0.001, 0.001),
     ],
 )
-def test_no_attempt_takes_longer_than_its_limit(timeout: Any, limit: float, connect: float, read: float) -> None:  # noqa: ANN401
+def test_no_attempt_takes_longer_than_its_limit(timeout: Any, limit: float, connect: float, read: float) -> None:
     combined = limited(timeout, limit)
     combined.start_connect()
     assert combined.connect_timeout == connect

@@ -18,7 +18,7 @@ THROTTLE = scenarios("throttle")
 DRAWS = 30
 
 
-def named(cases: list[dict[str, Any]]) -> Any:  # noqa: ANN401
+def named(cases: list[dict[str, Any]]) -> Any:
     return pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in cases])
 
 

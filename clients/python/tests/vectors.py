@@ -11,7 +11,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 
-from retryd.details import details
+from retryd.details import unpack
 from retryd.v1 import retryd_pb2 as pb
 from retryd.v1.retryd_pb2_grpc import BudgetServiceStub, RetryServiceStub
 
@@ -207,9 +207,8 @@ def decision_laws(decision: pb.Decision, explain: bool, shadow: bool, revision: 
 
 def refusal_differs(error: grpc.RpcError, expect: Json) -> list[str]:
     info, bad, found = ErrorInfo(), BadRequest(), []
-    for detail in details(error):
-        detail.Unpack(info)
-        detail.Unpack(bad)
+    unpack(error, info)
+    unpack(error, bad)
     paths = sorted(violation.field for violation in bad.field_violations)
     for what, got, wanted in (
         ("code", error.code().name, expect["code"]),
@@ -250,7 +249,7 @@ def request_of(kind: type[Message], json_: Json) -> Message:
 DURATIONS = {"remainingDeadline": "remaining_deadline", "retryAfter": "retry_after", "period": "period"}
 
 
-def split(value: Any, path: tuple[str | int, ...] = ()) -> tuple[Any, list[tuple[Any, Json]]]:  # noqa: ANN401
+def split(value: Any, path: tuple[str | int, ...] = ()) -> tuple[Any, list[tuple[Any, Json]]]:
     """What proto-JSON can say, and the durations that it cannot."""
     found: list[tuple[Any, Json]] = []
     if isinstance(value, list):
