@@ -1,6 +1,7 @@
 """What the adapters ask: from the first attempt of a call, over its failures, to its success."""
 
 import logging
+import threading
 import time
 from collections.abc import Iterable
 
@@ -141,11 +142,11 @@ class Advisor:
         if decision.shadow:
             rules = self._settings.own_rules
             delay = None if rules is None else rules(context, decision)
-            return None if delay is None else Retry(delay)
+            return Retry(delay) if delay is not None and 0 <= delay <= threading.TIMEOUT_MAX else None
         if decision.verdict != pb.VERDICT_RETRY:
             return None
         grant = call.grant()
-        delay = decision.delay.ToNanoseconds() / 1e9
+        delay = min(max(0.0, decision.delay.ToNanoseconds() / 1e9), threading.TIMEOUT_MAX)
         return Retry(delay, lambda: self._background.send(self._release, grant))
 
     def _without_decision(self, call: Call, context: pb.RetryContext, future: grpc.Future) -> Retry | None:

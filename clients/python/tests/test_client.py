@@ -1,6 +1,7 @@
 """What a client does over many calls, against a retryd that answers as the test says."""
 
 import contextlib
+import math
 import threading
 from collections.abc import Iterator
 
@@ -174,15 +175,17 @@ def test_own_rules_are_not_asked_about_a_verdict_that_nobody_knows(fake: FakeRet
     assert len(service.requests) == 1
 
 
-def test_own_rules_that_fail_repeat_nothing(fake: FakeRetryd, service: Service) -> None:
+@pytest.mark.parametrize(
+    "rules", [lambda *_: 1 / 0, lambda *_: -1, lambda *_: math.nan, lambda *_: math.inf, lambda *_: "soon"]
+)
+def test_own_rules_that_are_wrong_repeat_nothing(fake: FakeRetryd, service: Service, rules: retryd.OwnRules) -> None:
     fake.decision = lambda *_: pb.Decision(verdict=pb.VERDICT_RETRY, shadow=True)
-    service.codes = [UNAVAILABLE]
     with (
-        retryd.Client(target=fake.address, tenant="shop", ask_timeout=5, own_rules=lambda *_: 1 / 0) as client,
+        retryd.Client(target=fake.address, tenant="shop", ask_timeout=5, own_rules=rules) as client,
         grpc.insecure_channel(service.address) as bare,
-        pytest.raises(grpc.RpcError),
     ):
-        method(grpc.intercept_channel(bare, client.interceptor()))(b"", timeout=SOON)
+        fail(grpc.intercept_channel(bare, client.interceptor()), service)
+    assert len(service.requests) == 1
 
 
 def test_a_retryd_that_comes_back_is_asked_again(service: Service) -> None:
