@@ -1,0 +1,76 @@
+package retryd
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/retryd/retryd/clients/go/retrydv1"
+)
+
+// errorDomain is the ErrorInfo domain of every error that retryd itself answers with.
+const errorDomain = "retryd"
+
+// ask brings the question to retryd, once, and settles the usage that went along. It sets what
+// remains of the deadline of ctx, and waits for a tenth of that at most.
+func (c *Client) ask(ctx context.Context, question *retrydv1.RetryContext) (*retrydv1.Decision, error) {
+	timeout := c.settings.AskTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		remaining := time.Until(deadline)
+		question.RemainingDeadline = durationpb.New(remaining)
+		timeout = min(timeout, remaining/10)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return c.decide(ctx, question)
+}
+
+// tell brings a failure to retryd whose caller does not wait for the answer.
+func (c *Client) tell(caller context.Context, question *retrydv1.RetryContext) {
+	if deadline, ok := caller.Deadline(); ok {
+		question.RemainingDeadline = durationpb.New(time.Until(deadline))
+	}
+	c.background.start(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, c.settings.AskTimeout)
+		defer cancel()
+		// Nobody repeats the call, whatever the answer is.
+		_, _ = c.decide(ctx, question)
+	})
+}
+
+func (c *Client) decide(ctx context.Context, question *retrydv1.RetryContext) (*retrydv1.Decision, error) {
+	n := name{question.GetTenant(), question.GetOperation()}
+	counted := c.usage.take(n)
+	question.Usage = counted.message()
+	// What the caller sends to its own server, credentials too, is none of retryd's business.
+	ctx = metadata.NewOutgoingContext(ctx, metadata.MD{})
+	decision, err := c.retries.Decide(ctx, question)
+	if err == nil {
+		return decision, nil
+	}
+	if isFromRetryd(err) {
+		c.usage.keep(n, counted)
+	}
+	switch code := status.Code(err); code {
+	case codes.InvalidArgument, codes.PermissionDenied:
+		c.settings.Logger.ErrorContext(ctx, "retryd refuses a question",
+			"tenant", n.tenant, "operation", n.operation, "error", err)
+	}
+	return nil, err
+}
+
+// isFromRetryd tells whether retryd itself made the error, having written nothing. After any other
+// error nobody knows whether it has.
+func isFromRetryd(err error) bool {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == errorDomain {
+			return true
+		}
+	}
+	return false
+}
