@@ -20,21 +20,25 @@ const errorDomain = "retryd"
 // remains of the deadline of ctx, and waits for a tenth of that at most.
 func (c *Client) ask(ctx context.Context, question *retrydv1.RetryContext) (*retrydv1.Decision, error) {
 	timeout := c.settings.AskTimeout
-	if deadline, ok := ctx.Deadline(); ok {
-		remaining := time.Until(deadline)
-		question.RemainingDeadline = durationpb.New(remaining)
-		timeout = min(timeout, remaining/10)
+	remind(ctx, question)
+	if question.RemainingDeadline != nil {
+		timeout = min(timeout, question.GetRemainingDeadline().AsDuration()/10)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return c.decide(ctx, question)
 }
 
-// tell brings a failure to retryd whose caller does not wait for the answer.
-func (c *Client) tell(caller context.Context, question *retrydv1.RetryContext) {
-	if deadline, ok := caller.Deadline(); ok {
+// remind sets what now remains of the deadline of ctx.
+func remind(ctx context.Context, question *retrydv1.RetryContext) {
+	if deadline, ok := ctx.Deadline(); ok {
 		question.RemainingDeadline = durationpb.New(time.Until(deadline))
 	}
+}
+
+// tell brings a failure to retryd whose caller does not wait for the answer.
+func (c *Client) tell(caller context.Context, question *retrydv1.RetryContext) {
+	remind(caller, question)
 	c.background.start(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, c.settings.AskTimeout)
 		defer cancel()
@@ -56,12 +60,27 @@ func (c *Client) decide(ctx context.Context, question *retrydv1.RetryContext) (*
 	if isFromRetryd(err) {
 		c.usage.keep(n, counted)
 	}
-	switch code := status.Code(err); code {
+	switch status.Code(err) {
 	case codes.InvalidArgument, codes.PermissionDenied:
 		c.settings.Logger.ErrorContext(ctx, "retryd refuses a question",
 			"tenant", n.tenant, "operation", n.operation, "error", err)
 	}
 	return nil, err
+}
+
+// release gives back, in the background, the retry that was granted to the question and not sent.
+func (c *Client) release(n name, question *retrydv1.RetryContext) {
+	c.background.start(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, taskTimeout)
+		defer cancel()
+		// What does not arrive is lost, as it would have been without the attempt.
+		_, _ = c.budgets.ReleaseRetries(ctx, &retrydv1.ReleaseRetriesRequest{
+			Tenant: n.tenant, Operation: n.operation, Unused: 1,
+			Grant: &retrydv1.ReleaseRetriesRequest_Decided{Decided: &retrydv1.DecidedAttempt{
+				CallId: question.GetCallId(), AttemptsMade: question.GetAttemptsMade(),
+			}},
+		})
+	})
 }
 
 // isFromRetryd tells whether retryd itself made the error, having written nothing. After any other

@@ -27,7 +27,7 @@ type Client struct {
 	usage      usage
 	leases     leases
 	throttles  throttles
-	background background
+	background *background
 	draining   atomic.Bool
 	stopReport context.CancelFunc
 }
@@ -63,13 +63,15 @@ func New(settings Settings) (*Client, error) {
 		conn:     conn,
 		retries:  retrydv1.NewRetryServiceClient(conn),
 		budgets:  retrydv1.NewBudgetServiceClient(conn),
+
+		background: newBackground(),
 	}
 	for operation, known := range settings.Operations {
 		c.keepLease(name{settings.Tenant, operation}, known.Lease)
 	}
 	reporting, stop := context.WithCancel(context.Background())
 	c.stopReport = stop
-	c.background.start(func(context.Context) { c.reportUntil(reporting) })
+	c.background.start(func(ctx context.Context) { c.reportUntil(reporting, ctx) })
 	return c, nil
 }
 

@@ -77,6 +77,20 @@ func (l *leases) spend(n name) (putBack func(), ok bool) {
 	}, true
 }
 
+// takeAll hands out every lease that still has retries.
+func (l *leases) takeAll() map[name]lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := map[name]lease{}
+	for n, held := range l.byName {
+		if held.left != 0 && time.Now().Before(held.until) {
+			all[n] = *held
+		}
+		held.left = 0
+	}
+	return all
+}
+
 // keepLease takes up to wanted retries ahead, in the background, if what was taken is spent or over.
 func (c *Client) keepLease(n name, wanted uint32) {
 	if wanted == 0 || !c.leases.due(n) {
@@ -98,20 +112,19 @@ func (c *Client) keepLease(n name, wanted uint32) {
 
 // releaseLeases gives back every retry that was taken ahead and not sent.
 func (c *Client) releaseLeases(ctx context.Context) error {
-	c.leases.mu.Lock()
-	held := c.leases.byName
-	c.leases.byName = nil
-	c.leases.mu.Unlock()
 	var failed error
-	for n, l := range held {
-		if l.left == 0 || !time.Now().Before(l.until) {
-			continue
-		}
-		_, err := c.budgets.ReleaseRetries(ctx, &retrydv1.ReleaseRetriesRequest{
-			Tenant: n.tenant, Operation: n.operation, Unused: l.left,
-			Grant: &retrydv1.ReleaseRetriesRequest_Lease{Lease: l.id},
-		})
-		failed = errors.Join(failed, err)
+	for n, left := range c.leases.takeAll() {
+		failed = errors.Join(failed, c.releaseLease(ctx, n, left))
 	}
 	return failed
+}
+
+func (c *Client) releaseLease(ctx context.Context, n name, l lease) error {
+	ctx, cancel := context.WithTimeout(ctx, taskTimeout)
+	defer cancel()
+	_, err := c.budgets.ReleaseRetries(ctx, &retrydv1.ReleaseRetriesRequest{
+		Tenant: n.tenant, Operation: n.operation, Unused: l.left,
+		Grant: &retrydv1.ReleaseRetriesRequest_Lease{Lease: l.id},
+	})
+	return err
 }

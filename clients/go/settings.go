@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"time"
 
@@ -68,6 +69,7 @@ func (s Settings) filled() (Settings, error) {
 	if s.ReportEvery == 0 {
 		s.ReportEvery = reportEveryDefault
 	}
+	s.Operations = maps.Clone(s.Operations)
 	if s.Logger == nil {
 		s.Logger = slog.Default()
 	}
