@@ -117,7 +117,9 @@ func seen(t *testing.T, run string) play {
 	}
 	defer response.Body.Close()
 	var p play
-	if err := json.NewDecoder(response.Body).Decode(&p); err != nil {
+	decoder := json.NewDecoder(response.Body)
+	decoder.UseNumber()
+	if err := decoder.Decode(&p); err != nil {
 		t.Fatal(err)
 	}
 	return p
