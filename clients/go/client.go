@@ -2,7 +2,7 @@
 // ([Client.UnaryInterceptor]) and a net/http transport ([Client.Transport]).
 package retryd
 
-//go:generate buf generate ../..
+//go:generate buf generate ../../proto
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/retryd/retryd/clients/go/retrydv1"
@@ -29,7 +30,7 @@ type Client struct {
 	throttles  throttles
 	background *background
 	draining   atomic.Bool
-	stopReport context.CancelFunc
+	stop       context.CancelFunc
 }
 
 // New returns a client of the retryd at settings.Target. It connects in the background.
@@ -44,8 +45,7 @@ func New(settings Settings) (*Client, error) {
 		// A question is asked once, whatever the service config of the name says.
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
-		// A retryd that is back is noticed within a second or so, not after two minutes; and there is
-		// no time in a question to leave idleness.
+		// A retryd that is back is noticed within a second or so, not after two minutes.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: time.Second,
@@ -56,7 +56,6 @@ func New(settings Settings) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("retryd: `Target`: %w", err)
 	}
-	conn.Connect()
 
 	c := &Client{
 		settings: settings,
@@ -69,10 +68,24 @@ func New(settings Settings) (*Client, error) {
 	for operation, known := range settings.Operations {
 		c.keepLease(name{settings.Tenant, operation}, known.Lease)
 	}
-	reporting, stop := context.WithCancel(context.Background())
-	c.stopReport = stop
-	c.background.start(func(ctx context.Context) { c.reportUntil(reporting, ctx) })
+	open, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	c.background.start(func(context.Context) { stayConnected(open, conn) })
+	c.background.start(func(ctx context.Context) { c.reportWhile(open, ctx) })
 	return c, nil
+}
+
+// stayConnected connects at once, and again whenever the connection is lost: a question has no time for it.
+func stayConnected(ctx context.Context, conn *grpc.ClientConn) {
+	for {
+		state := conn.GetState()
+		if state == connectivity.Idle {
+			conn.Connect()
+		}
+		if !conn.WaitForStateChange(ctx, state) {
+			return
+		}
+	}
 }
 
 // Drain says that this process is shutting down: calls go on, but failures are no longer repeated.
@@ -82,7 +95,7 @@ func (c *Client) Drain() { c.draining.Store(true) }
 // connection to retryd. Calls that come later still pass, but are not repeated.
 // The error tells what could not be done before ctx ended.
 func (c *Client) Close(ctx context.Context) error {
-	c.stopReport()
+	c.stop()
 	err := c.background.close(ctx)
 	return errors.Join(err, c.releaseLeases(ctx), c.report(ctx), c.conn.Close())
 }

@@ -25,15 +25,15 @@ func (c *Client) Transport(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	return &transport{client: c, next: next}
+	return &roundTripper{client: c, next: next}
 }
 
-type transport struct {
+type roundTripper struct {
 	client *Client
 	next   http.RoundTripper
 }
 
-func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+func (t *roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 	call := t.client.begin(request.Context(), request.URL.Host, request.Method+" "+request.URL.Hostname())
 	call.bodyReplayable = request.Body == nil || request.Body == http.NoBody || request.GetBody != nil
 	call.keySent = call.rules.KeyHeader != "" && request.Header.Get(call.rules.KeyHeader) != ""
@@ -66,7 +66,7 @@ type httpAttempt struct {
 	cancel   context.CancelCauseFunc
 }
 
-func (t *transport) attempt(request *http.Request, body io.ReadCloser) *httpAttempt {
+func (t *roundTripper) attempt(request *http.Request, body io.ReadCloser) *httpAttempt {
 	caller := request.Context()
 	ctx, cancel := context.WithCancelCause(caller)
 	a := &httpAttempt{cancel: cancel}

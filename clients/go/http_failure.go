@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"golang.org/x/net/http2"
-
 	"github.com/retryd/retryd/clients/go/retrydv1"
 )
 
@@ -49,9 +47,6 @@ func (p *httpProbe) describe(err error, caller, ctx context.Context) *failure {
 		f.what.Category = retrydv1.FailureCategory_FAILURE_CATEGORY_ATTEMPT_TIMEOUT
 	case wanted && !got:
 		f.what.Category = p.categoryOfConnection(err)
-	case isRefusedStream(err):
-		f.what.Category = retrydv1.FailureCategory_FAILURE_CATEGORY_STREAM_REFUSED
-		f.evidence = retrydv1.Evidence_EVIDENCE_REFUSED
 	case errors.As(err, &timeout) && timeout.Timeout():
 		f.what.Category = retrydv1.FailureCategory_FAILURE_CATEGORY_ATTEMPT_TIMEOUT
 	case got && isUnreadable(err):
@@ -77,11 +72,6 @@ func (p *httpProbe) categoryOfConnection(err error) retrydv1.FailureCategory {
 		return retrydv1.FailureCategory_FAILURE_CATEGORY_TLS_HANDSHAKE
 	}
 	return retrydv1.FailureCategory_FAILURE_CATEGORY_CONNECT
-}
-
-func isRefusedStream(err error) bool {
-	var reset http2.StreamError
-	return errors.As(err, &reset) && reset.Code == http2.ErrCodeRefusedStream
 }
 
 // isUnreadable tells whether what came back was no HTTP. The text is net/http's own, whatever follows it.

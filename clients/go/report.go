@@ -14,13 +14,14 @@ import (
 // entriesMax is how many names fit into one report.
 const entriesMax = 1000
 
-// reportUntil reports the usage that no question has taken along, again and again until stop ends.
-func (c *Client) reportUntil(stop, ctx context.Context) {
+// reportWhile reports the usage that no question has taken along, again and again while open lasts.
+// ctx is that of a report.
+func (c *Client) reportWhile(open, ctx context.Context) {
 	ticker := time.NewTicker(c.settings.ReportEvery)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-stop.Done():
+		case <-open.Done():
 			return
 		case <-ticker.C:
 			// An error has settled what becomes of the usage: there is nothing else to do about it.
