@@ -19,7 +19,7 @@ func (c *Client) UnaryInterceptor() grpc.UnaryClientInterceptor {
 		call.keySent = sendsMetadata(ctx, call.rules.KeyHeader)
 		for {
 			call.send()
-			err, failed := c.invoke(ctx, options, func(ctx context.Context, options []grpc.CallOption) error {
+			failed, err := c.invoke(ctx, options, func(ctx context.Context, options []grpc.CallOption) error {
 				return invoke(ctx, method, request, reply, conn, options...)
 			})
 			if failed == nil {
@@ -34,7 +34,7 @@ func (c *Client) UnaryInterceptor() grpc.UnaryClientInterceptor {
 }
 
 // invoke makes one attempt, and describes its failure.
-func (c *Client) invoke(caller context.Context, options []grpc.CallOption, attempt func(context.Context, []grpc.CallOption) error) (error, *failure) {
+func (c *Client) invoke(caller context.Context, options []grpc.CallOption, attempt func(context.Context, []grpc.CallOption) error) (*failure, error) {
 	ctx, cancel := caller, context.CancelFunc(func() {})
 	if 0 < c.settings.AttemptTimeout {
 		ctx, cancel = context.WithTimeout(caller, c.settings.AttemptTimeout)
@@ -45,7 +45,7 @@ func (c *Client) invoke(caller context.Context, options []grpc.CallOption, attem
 	if err == nil {
 		return nil, nil
 	}
-	return err, seen.describe(err, caller, ctx)
+	return seen.describe(caller, ctx, err), err
 }
 
 func sendsMetadata(ctx context.Context, key string) bool {

@@ -35,7 +35,7 @@ func (p *grpcProbe) options() []grpc.CallOption {
 }
 
 // describe tells what is known about the attempt that ended with err. ctx is the attempt's.
-func (p *grpcProbe) describe(err error, caller, ctx context.Context) *failure {
+func (p *grpcProbe) describe(caller, ctx context.Context, err error) *failure {
 	said := status.Convert(err)
 	// An interceptor may have made the error, or more than one attempt. Then nothing is known.
 	watched := p.ends == 1 && p.ended == err

@@ -21,7 +21,7 @@ import (
 	"github.com/retryd/retryd/clients/go/retrydv1"
 )
 
-// ask makes a call that fails, and returns what retryd is asked about its first attempt.
+// askedOver makes a call that fails, and returns what retryd is asked about its first attempt.
 func askedOver(t *testing.T, target, script string, options ...grpc.DialOption) *retrydv1.RetryContext {
 	t.Helper()
 	asked := make(chan *retrydv1.RetryContext, 1)
@@ -136,7 +136,7 @@ func TestAnAttemptThatNeverGotAConnection(t *testing.T) {
 	}
 	defer conn.Close()
 	err = conn.Invoke(ctx, method, wrapperspb.String(""), &wrapperspb.StringValue{}, append(seen.options(), grpc.WaitForReady(true))...)
-	f := seen.describe(err, caller, ctx)
+	f := seen.describe(caller, ctx, err)
 	if f.what.GetCategory() != retrydv1.FailureCategory_FAILURE_CATEGORY_ATTEMPT_TIMEOUT || f.evidence != retrydv1.Evidence_EVIDENCE_NOT_SENT {
 		t.Errorf("%v %v of %v", f.what, f.evidence, err)
 	}

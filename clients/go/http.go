@@ -81,7 +81,7 @@ func (t *roundTripper) attempt(request *http.Request, body io.ReadCloser) *httpA
 		a.response, a.err = nil, context.DeadlineExceeded
 	}
 	if a.err != nil {
-		a.failed = seen.describe(a.err, caller, ctx)
+		a.failed = seen.describe(caller, ctx, a.err)
 		cancel(nil)
 		return a
 	}

@@ -32,7 +32,7 @@ func (p *httpProbe) trace() *httptrace.ClientTrace {
 }
 
 // describe tells what is known about the attempt that ended with err in place of an answer. ctx is the attempt's.
-func (p *httpProbe) describe(err error, caller, ctx context.Context) *failure {
+func (p *httpProbe) describe(caller, ctx context.Context, err error) *failure {
 	f := &failure{evidence: retrydv1.Evidence_EVIDENCE_MAYBE_PROCESSED, what: &retrydv1.Failure{}}
 	wanted, got := p.wanted.Load(), p.got.Load()
 	if wanted && !got {

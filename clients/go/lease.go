@@ -2,7 +2,6 @@ package retryd
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -112,11 +111,13 @@ func (c *Client) keepLease(n name, wanted uint32) {
 
 // releaseLeases gives back every retry that was taken ahead and not sent.
 func (c *Client) releaseLeases(ctx context.Context) error {
-	var failed error
-	for n, left := range c.leases.takeAll() {
-		failed = errors.Join(failed, c.releaseLease(ctx, n, left))
+	for n, l := range c.leases.takeAll() {
+		if err := c.releaseLease(ctx, n, l); err != nil {
+			// The others would end alike, one after the other. They are lost when their time is over.
+			return err
+		}
 	}
-	return failed
+	return nil
 }
 
 func (c *Client) releaseLease(ctx context.Context, n name, l lease) error {
