@@ -2,13 +2,11 @@ package retryd
 
 import (
 	"context"
-	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/retryd/retryd/clients/go/retrydv1"
 )
@@ -27,13 +25,6 @@ func (c *Client) ask(ctx context.Context, question *retrydv1.RetryContext) (*ret
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return c.decide(ctx, question)
-}
-
-// remind sets what now remains of the deadline of ctx.
-func remind(ctx context.Context, question *retrydv1.RetryContext) {
-	if deadline, ok := ctx.Deadline(); ok {
-		question.RemainingDeadline = durationpb.New(time.Until(deadline))
-	}
 }
 
 // tell brings a failure to retryd whose caller does not wait for the answer.

@@ -2,8 +2,6 @@ package retryd
 
 import (
 	"context"
-	"crypto/rand"
-	"fmt"
 	"time"
 
 	"google.golang.org/grpc/status"
@@ -36,13 +34,6 @@ type call struct {
 	class retrydv1.FailureClass
 	// Gives the last grant back, if there is one.
 	giveBack func()
-}
-
-// failure is what the library knows about one failed attempt.
-type failure struct {
-	what     *retrydv1.Failure
-	evidence retrydv1.Evidence
-	hint     *retrydv1.ServerHint
 }
 
 // begin starts a call of the operation at the target, under the names that [With] gave it, if any.
@@ -142,29 +133,6 @@ func (k *call) decide(ctx context.Context, failed *retrydv1.RetryContext) (wait 
 	return decision.GetDelay().AsDuration(), true
 }
 
-// describe is the question about a failed attempt.
-func (k *call) describe(f *failure) *retrydv1.RetryContext {
-	if k.id == "" {
-		k.id = newUUID()
-	}
-	return &retrydv1.RetryContext{
-		Tenant:          k.name.tenant,
-		Operation:       k.name.operation,
-		AttemptsMade:    k.attemptsMade,
-		BodyReplayable:  k.bodyReplayable,
-		RuntimeDraining: k.client.draining.Load(),
-		Idempotency: &retrydv1.Idempotency{
-			Declared:      k.rules.Declared,
-			KeyRegistered: k.rules.KeyHeader != "",
-			KeySent:       k.keySent,
-		},
-		Failure:  f.what,
-		Evidence: f.evidence,
-		Hint:     f.hint,
-		CallId:   k.id,
-	}
-}
-
 // isOver tells whether the caller has given up or its deadline has passed, be it only a moment ago.
 func isOver(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
@@ -181,13 +149,4 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 	case <-timer.C:
 		return !isOver(ctx)
 	}
-}
-
-// newUUID returns a random UUID (version 4).
-func newUUID() string {
-	var b [16]byte
-	rand.Read(b[:])
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
