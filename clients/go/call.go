@@ -98,6 +98,8 @@ func (k *call) unsent() {
 	}
 }
 
+// decide tells how long to wait for the next attempt, and whether there is to be one: by the lease, by
+// what retryd says, or for want of an answer.
 func (k *call) decide(ctx context.Context, failed *retrydv1.RetryContext) (wait time.Duration, retry bool) {
 	c := k.client
 	k.class, k.giveBack = retrydv1.FailureClass_FAILURE_CLASS_UNSPECIFIED, nil

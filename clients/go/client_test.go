@@ -81,6 +81,25 @@ func TestCloseEndsInTime(t *testing.T) {
 	}
 }
 
+func TestCloseWaitsForWhatIsBeingTold(t *testing.T) {
+	told := false
+	retryd := leasing(t, false, 10*time.Second)
+	retryd.decide = func(ctx context.Context, _ *retrydv1.RetryContext) (*retrydv1.Decision, error) {
+		time.Sleep(100 * time.Millisecond)
+		told = ctx.Err() == nil
+		return &retrydv1.Decision{}, nil
+	}
+	client := newClient(t, retryd.address, nil)
+	passed, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	if again(client, passed) {
+		t.Error("repeated after the deadline")
+	}
+	if err := client.Close(t.Context()); err != nil || !told {
+		t.Errorf("told %v, %v", told, err)
+	}
+}
+
 func TestCallsPassAfterClose(t *testing.T) {
 	client := newClient(t, testbed.Retryd["asked"], nil)
 	if err := client.Close(t.Context()); err != nil {

@@ -221,3 +221,27 @@ func TestWhatNetHTTPProves(t *testing.T) {
 type roundTripperFunc func(*http.Request) (*http.Response, error)
 
 func (f roundTripperFunc) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func TestAnAnswerThatComesTooLateIsNone(t *testing.T) {
+	client := newClient(t, testbed.Retryd["asked"], func(s *Settings) { s.AttemptTimeout = 20 * time.Millisecond })
+	body := &closedBody{Reader: strings.NewReader("late")}
+	deaf := roundTripperFunc(func(request *http.Request) (*http.Response, error) {
+		<-request.Context().Done()
+		return &http.Response{StatusCode: 200, Body: body}, nil
+	})
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1", nil)
+	response, err := client.Transport(deaf).RoundTrip(request)
+	if response != nil || !errors.Is(err, context.DeadlineExceeded) || !body.closed {
+		t.Errorf("%v, %v", response, err)
+	}
+}
+
+type closedBody struct {
+	io.Reader
+	closed bool
+}
+
+func (b *closedBody) Close() error {
+	b.closed = true
+	return nil
+}
