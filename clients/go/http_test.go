@@ -145,7 +145,7 @@ func TestASwitchOfProtocolsStaysWritable(t *testing.T) {
 
 func TestABodyThatCannotBeHadAgainAfterAll(t *testing.T) {
 	client, retryd := repeating(t, nil)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", 503) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusServiceUnavailable) }))
 	defer server.Close()
 	request, err := http.NewRequest(http.MethodPut, server.URL, strings.NewReader("body"))
 	if err != nil {
