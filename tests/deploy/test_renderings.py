@@ -4,11 +4,12 @@ import re
 import unittest
 
 import kubernetes_validate
+import yaml
 
 import kit
 
-# The oldest and the newest Kubernetes that the kit is meant for, of those with a schema.
-VERSIONS = ["1.34", "1.37"]
+# The oldest that the chart allows, the newest with a schema, and one between.
+VERSIONS = ["1.31", "1.34", "1.37"]
 # Known to the Prometheus operator alone; test_references.py looks at what they refer to.
 WITHOUT_SCHEMA = {"ServiceMonitor"}
 # What Helm adds.
@@ -35,6 +36,10 @@ class Renderings(unittest.TestCase):
                 for version in VERSIONS:
                     with self.subTest(name, kind=found["kind"], version=version):
                         kubernetes_validate.validate(found, version, strict=True)
+
+    def test_the_oldest_is_what_the_chart_says(self):
+        chart = yaml.safe_load((kit.CHART / "Chart.yaml").read_text())
+        self.assertEqual(f">={VERSIONS[0]}.0-0", chart["kubeVersion"])
 
     def test_the_chart_and_the_base_say_the_same(self):
         for chart, kustomize in [("helm-default", "kustomize-base"), ("helm-store", "kustomize-store")]:
