@@ -15,7 +15,7 @@ TOOLS = ROOT / "target" / "tools"
 NAMES = ["helm-default", "helm-store", "helm-everything", "helm-bare", "kustomize-base", "kustomize-store"]
 
 
-def run(program: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+def run(program: Path | str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=60)
 
 

@@ -18,7 +18,8 @@ PROBER = kit.TOOLS / "bin" / "grpc-health-probe"
 
 SERVING = "SERVING"
 # By the exit code of the prober.
-ANSWERS = {0: SERVING, 2: "no connection", 3: "unknown service", 4: "NOT_SERVING"}
+ANSWERS = {0: SERVING, 2: "no connection", 4: "NOT_SERVING"}
+UNKNOWN = "unknown service"
 OPENS = re.compile(r"^(0\.0\.0\.0|\[::\]):(?P<port>\d+)$")
 
 
@@ -69,7 +70,7 @@ class Pod:
                 raise AssertionError(f"retryd ended with {self.process.returncode}: {log.read_text()}")
             if (answer := self.ask(probe["grpc"])) == SERVING:
                 return
-            if answer == "unknown service":
+            if answer == UNKNOWN:
                 break
             time.sleep(min(0.2, probe["periodSeconds"]))
         raise AssertionError(f"{probe['grpc']} gets `{answer}`: {log.read_text()}")
@@ -80,7 +81,17 @@ class Pod:
         if port is None:
             raise AssertionError(f"{probe}: retryd opens only {sorted(self.opened)}")
         asked = kit.run(PROBER, "-addr", f"127.0.0.1:{port}", "-service", probe["service"], "-rpc-timeout", "2s")
-        return ANSWERS.get(asked.returncode, asked.stderr)
+        if asked.returncode in ANSWERS:
+            return ANSWERS[asked.returncode]
+        return UNKNOWN if "NotFound" in asked.stderr else asked.stderr
+
+    def ask_until(self, wanted: str, probe: dict) -> str:
+        """The answer that is wanted, or another one after a while."""
+        for _ in range(50):
+            if (answer := self.ask(probe)) == wanted:
+                break
+            time.sleep(0.1)
+        return answer
 
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -95,7 +106,10 @@ def pod(name: str, more: list[dict] = [], hosts: dict[str, str] = {}):
 
 
 def content_of(volume: dict, objects: list[dict]) -> dict[str, str]:
-    kind, name = ("ConfigMap", volume["configMap"]["name"]) if "configMap" in volume else ("Secret", volume["secret"]["secretName"])
+    if "configMap" in volume:
+        kind, name = "ConfigMap", volume["configMap"]["name"]
+    else:
+        kind, name = "Secret", volume["secret"]["secretName"]
     found = [each for each in objects if each["kind"] == kind and each["metadata"]["name"] == name]
     assert found, f"the pod wants the {kind} `{name}`, which is not there"
     return found[0].get("data") or found[0]["stringData"]

@@ -26,8 +26,8 @@ class Image(unittest.TestCase):
             for path in copied:
                 copy = shutil.copytree if (kit.ROOT / path).is_dir() else shutil.copy
                 copy(kit.ROOT / path, Path(folder, path))
-            manifest = Path(folder, "Cargo.toml")
-            read = kit.run("cargo", "metadata", "--offline", "--no-deps", "--format-version", "1", "--manifest-path", manifest)
+            options = ["--offline", "--no-deps", "--format-version", "1", "--manifest-path", Path(folder, "Cargo.toml")]
+            read = kit.run("cargo", "metadata", *options)
             self.assertEqual(0, read.returncode, read.stderr)
 
     def test_it_runs_as_the_user_of_the_pods(self):

@@ -2,13 +2,12 @@
 import re
 import subprocess
 import tempfile
-import time
 import unittest
 from contextlib import contextmanager
 from pathlib import Path
 
 import kit
-from pod import RETRYD, SERVING, Pod, free_port, pod
+from pod import RETRYD, SERVING, UNKNOWN, Pod, free_port, pod
 
 REDIS = kit.TOOLS / "bin" / "redis-server-8"
 STARTUP, READINESS, LIVENESS = PROBES = ["startupProbe", "readinessProbe", "livenessProbe"]
@@ -23,7 +22,7 @@ class Pods(unittest.TestCase):
                     self.assertEqual(SERVING, running.ask(running.container[probe]["grpc"]), probe)
 
                 running.terminate()
-                self.assertEqual("NOT_SERVING", settled(running, READINESS))
+                self.assertEqual("NOT_SERVING", running.ask_until("NOT_SERVING", running.container[READINESS]["grpc"]))
                 # Else the kubelet would end what is finishing its calls.
                 self.assertEqual(SERVING, running.ask(running.container[LIVENESS]["grpc"]))
 
@@ -31,7 +30,7 @@ class Pods(unittest.TestCase):
         """Else the test above could not fail."""
         with pod("helm-default") as running:
             right = running.container[READINESS]["grpc"]
-            self.assertEqual("unknown service", running.ask(right | {"service": "retryd.v2.RetryService"}))
+            self.assertEqual(UNKNOWN, running.ask(right | {"service": "retryd.v2.RetryService"}))
             self.assertNotEqual(SERVING, running.ask(right | {"port": 9090}))
             with self.assertRaisesRegex(AssertionError, "retryd opens only"):
                 running.ask(right | {"port": 50053})
@@ -83,7 +82,7 @@ class Pods(unittest.TestCase):
                     secret = an_object("Secret", "retryd-store", {"password": f"{password}\n"})
                     with pod(name, [secret], {"redis:6379": address}) as running:
                         probe = running.container[READINESS]["grpc"] | {"service": "retryd.store"}
-                        self.assertEqual(answer, running.ask(probe))
+                        self.assertEqual(answer, running.ask_until(answer, probe))
 
 
 def laid_out(name: str) -> Pod:
@@ -136,15 +135,6 @@ def redis(password: str):
         finally:
             server.kill()
             server.wait()
-
-
-def settled(running: Pod, probe: str) -> str:
-    """The answer to a probe when it is no longer SERVING, or after a while."""
-    for _ in range(20):
-        if (answer := running.ask(running.container[probe]["grpc"])) != SERVING:
-            break
-        time.sleep(0.1)
-    return answer
 
 
 def seconds(duration: str) -> float:

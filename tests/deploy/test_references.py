@@ -68,9 +68,10 @@ class References(unittest.TestCase):
             with self.subTest(where):
                 [endpoint] = monitor["spec"]["endpoints"]
                 wanted = monitor["spec"]["selector"]["matchLabels"].items()
-                services = [found for found in objects if found["kind"] == "Service" and wanted <= found["metadata"]["labels"].items()]
-                ports = [port for found in services for port in found["spec"]["ports"] if port["name"] == endpoint["port"]]
-                self.assertEqual(1, len(ports))
+                services = [found for found in objects if found["kind"] == "Service"]
+                selected = [found for found in services if wanted <= found["metadata"]["labels"].items()]
+                ports = [port["name"] for found in selected for port in found["spec"]["ports"]]
+                self.assertEqual(1, ports.count(endpoint["port"]))
 
     def test_pods_find_their_account_and_their_policy(self):
         for where, deployment, _, objects in self.each("Deployment"):
