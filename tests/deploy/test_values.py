@@ -83,7 +83,9 @@ class Values(unittest.TestCase):
         self.assertEqual(0, rendered.returncode, rendered.stderr)
 
     def test_names_stay_within_the_63_characters_of_a_label(self):
-        rendered = kit.helm("template", "a" * 53, kit.CHART)
-        self.assertEqual(0, rendered.returncode, rendered.stderr)
-        names = [found["metadata"]["name"] for found in yaml.safe_load_all(rendered.stdout)]
-        self.assertLessEqual(max(map(len, names)), 63)
+        for release, override in [("a" * 53, ""), ("retryd" + "a" * 47, ""), ("retryd", "b" * 80)]:
+            with self.subTest(release=release, override=override):
+                rendered = kit.helm("template", release, kit.CHART, "--set", f"fullnameOverride={override}")
+                self.assertEqual(0, rendered.returncode, rendered.stderr)
+                names = [found["metadata"]["name"] for found in yaml.safe_load_all(rendered.stdout)]
+                self.assertLessEqual(max(map(len, names)), 63)
