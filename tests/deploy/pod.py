@@ -98,7 +98,7 @@ class Pod:
 
 
 @contextmanager
-def pod(name: str, more: list[dict] = [], hosts: dict[str, str] = {}):
+def pod(name: str, more: list[dict], hosts: dict[str, str]):
     """A running pod of a rendering, where `more` are objects that its user has made."""
     with tempfile.TemporaryDirectory() as folder:
         with Pod([*kit.objects(name), *more], Path(folder), hosts).running() as running:

@@ -28,7 +28,7 @@ class Pods(unittest.TestCase):
 
     def test_the_prober_tells_a_wrong_probe(self):
         """Else the test above could not fail."""
-        with pod("helm-default") as running:
+        with pod("helm-default", [], {}) as running:
             right = running.container[READINESS]["grpc"]
             self.assertEqual(UNKNOWN, running.ask(right | {"service": "retryd.v2.RetryService"}))
             self.assertNotEqual(SERVING, running.ask(right | {"port": 9090}))
@@ -52,10 +52,10 @@ class Pods(unittest.TestCase):
     def test_the_grace_period_is_longer_than_a_drain(self):
         for name in kit.NAMES:
             with self.subTest(name):
-                pod = laid_out(name)
-                drain = seconds(pod.rendered["RETRYD_DRAIN_TIMEOUT"])
-                self.assertLess(seconds(pod.rendered["RETRYD_DRAIN_DELAY"]), drain)
-                self.assertLess(drain, pod.spec["terminationGracePeriodSeconds"])
+                laid = laid_out(name)
+                drain = seconds(laid.rendered["RETRYD_DRAIN_TIMEOUT"])
+                self.assertLess(seconds(laid.rendered["RETRYD_DRAIN_DELAY"]), drain)
+                self.assertLess(drain, laid.spec["terminationGracePeriodSeconds"])
 
     def test_the_policy_is_fine_for_as_many_pods(self):
         for name in kit.NAMES:
