@@ -1,0 +1,39 @@
+import { create } from "@bufbuild/protobuf";
+import { type Duration, DurationSchema, durationMs } from "@bufbuild/protobuf/wkt";
+
+/** The longest time that a timer can be set to; a longer one would go off at once. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+/**
+ * Waits, and tells whether it waited to the end: `gaveUp` ends it at once. The timer holds the process, as a call under
+ * way does: somebody waits for its outcome.
+ */
+export async function sleep(ms: number, gaveUp: AbortSignal): Promise<boolean> {
+  if (gaveUp.aborted) {
+    return false;
+  }
+  return new Promise((resolve) => {
+    const end = (waited: boolean) => {
+      clearTimeout(timer);
+      gaveUp.removeEventListener("abort", abort);
+      resolve(waited);
+    };
+    const abort = () => end(false);
+    const timer = setTimeout(end, Math.min(ms, TIMER_MAX_MS), true);
+    gaveUp.addEventListener("abort", abort);
+  });
+}
+
+/** Whole milliseconds as a Duration, below zero too. */
+export function toDuration(ms: number): Duration {
+  const whole = Math.trunc(ms);
+  return create(DurationSchema, {
+    seconds: BigInt(Math.trunc(whole / 1000)),
+    nanos: (whole % 1000) * 1_000_000,
+  });
+}
+
+/** A Duration in milliseconds, rounded up, never below zero. */
+export function fromDuration(duration: Duration | undefined): number {
+  return duration === undefined ? 0 : Math.max(0, Math.ceil(durationMs(duration)));
+}
