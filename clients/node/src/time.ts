@@ -24,6 +24,21 @@ export async function sleep(ms: number, gaveUp: AbortSignal): Promise<boolean> {
   });
 }
 
+/** What `task` comes to; undefined as soon as `gaveUp` is aborted. */
+export async function unlessAborted<T>(
+  task: Promise<T>,
+  gaveUp: AbortSignal,
+): Promise<T | undefined> {
+  let abort = () => {};
+  const aborted = new Promise<undefined>((resolve) => (abort = () => resolve(undefined)));
+  gaveUp.addEventListener("abort", abort);
+  try {
+    return await Promise.race([task, aborted]);
+  } finally {
+    gaveUp.removeEventListener("abort", abort);
+  }
+}
+
 /** Whole milliseconds as a Duration, below zero too. */
 export function toDuration(ms: number): Duration {
   const whole = Math.trunc(ms);

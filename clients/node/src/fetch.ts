@@ -1,0 +1,120 @@
+import { Call, type Failed } from "./call.js";
+import { describeError, describeResponse } from "./http-evidence.js";
+import { type Trace, traced } from "./http-trace.js";
+import type { Kit } from "./kit.js";
+import * as overrides from "./overrides.js";
+
+export type Fetch = typeof globalThis.fetch;
+type Input = Parameters<Fetch>[0];
+type Init = NonNullable<Parameters<Fetch>[1]>;
+type Outcome = { response: Response } | { error: unknown; trace: Trace };
+
+/** A longer timer would go off at once. */
+const TIMEOUT_MAX_MS = 2 ** 31 - 1;
+
+/** Repeats what `fetch` fails to get. A response with a status from 400 on is a failure. */
+export function repeatedFetch(kit: Kit, fetch: Fetch): Fetch {
+  return async (input, init = {}) => {
+    const url = input instanceof Request ? input.url : String(input);
+    if (!URL.canParse(url)) {
+      return fetch(input, init);
+    }
+    return new RepeatedFetch(kit, fetch, input, init, new URL(url)).response();
+  };
+}
+
+class RepeatedFetch {
+  readonly #fetch: Fetch;
+  readonly #input: Input;
+  readonly #init: Init;
+  readonly #call: Call;
+  readonly #gaveUp: AbortSignal;
+  readonly #deadline: AbortSignal | undefined;
+
+  constructor(kit: Kit, fetch: Fetch, input: Input, init: Init, { host }: URL) {
+    this.#fetch = fetch;
+    this.#input = input;
+    this.#init = init;
+    const request = input instanceof Request ? input : undefined;
+    const headers = new Headers(init.headers ?? request?.headers);
+    const method = (init.method ?? request?.method ?? "GET").toUpperCase();
+    const { tenant, operation, timeoutMs } = overrides.current();
+    this.#gaveUp = init.signal ?? request?.signal ?? new AbortController().signal;
+    this.#deadline = timeoutMs === undefined ? undefined : AbortSignal.timeout(atMost(timeoutMs));
+    this.#call = new Call(kit, {
+      tenant: tenant ?? kit.settings.tenant,
+      operation: operation ?? `${method} ${host}`,
+      target: () => host,
+      deadlineMs: Date.now() + (timeoutMs ?? Infinity),
+      bodyReplayable: isReplayable(init.body === undefined ? request?.body : init.body),
+      hasHeader: (name) => headers.has(name),
+      gaveUp: this.#gaveUp,
+    });
+  }
+
+  async response(): Promise<Response> {
+    for (;;) {
+      const outcome = await this.#attempt();
+      if ("response" in outcome && outcome.response.status < 400) {
+        this.#call.succeeded();
+        return outcome.response;
+      }
+      const again = await this.#call.failed(this.#describe(outcome));
+      if ("error" in outcome && !again) {
+        throw outcome.error;
+      }
+      if ("response" in outcome) {
+        if (!again && !this.#gaveUp.aborted) {
+          return outcome.response;
+        }
+        // Nobody reads it any more. Left alone it would hold its connection.
+        outcome.response.body?.cancel().catch(() => {});
+      }
+      this.#gaveUp.throwIfAborted();
+    }
+  }
+
+  async #attempt(): Promise<Outcome> {
+    const leftMs = this.#call.attempt() - Date.now();
+    const attempt = new AbortController();
+    const expire = () => attempt.abort(new DOMException("The attempt timed out", "TimeoutError"));
+    const timer = leftMs === Infinity ? undefined : setTimeout(expire, atMost(leftMs)).unref();
+    const signals = [this.#gaveUp, this.#deadline, attempt.signal].filter((one) => !!one);
+    const init = { ...this.#init, signal: AbortSignal.any(signals) };
+    const trace = { isKnown: false, isSent: false };
+    try {
+      return { response: await traced(trace, () => this.#fetch(this.#input, init)) };
+    } catch (error) {
+      return { error, trace };
+    } finally {
+      // The body is the application's: for it only the deadline and signal of the call hold.
+      clearTimeout(timer);
+    }
+  }
+
+  #describe(outcome: Outcome): Failed {
+    if ("response" in outcome) {
+      return describeResponse(outcome.response);
+    }
+    const { error, trace } = outcome;
+    const timedOut = error instanceof DOMException && error.name === "TimeoutError";
+    return describeError({ error, trace, timedOut, gaveUp: this.#gaveUp.aborted && !timedOut });
+  }
+}
+
+/** Whether `fetch` can send the same bytes once more. The body of a Request is a stream, whatever it was made from. */
+function isReplayable(body: unknown): boolean {
+  return (
+    body === undefined ||
+    body === null ||
+    typeof body === "string" ||
+    body instanceof URLSearchParams ||
+    body instanceof ArrayBuffer ||
+    ArrayBuffer.isView(body) ||
+    body instanceof Blob
+  );
+}
+
+function atMost(timeoutMs: number): number {
+  return Math.max(0, Math.min(timeoutMs, TIMEOUT_MAX_MS));
+}
