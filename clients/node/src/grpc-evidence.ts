@@ -67,7 +67,7 @@ function unopened({ status: { details }, gaveUp, timedOut }: EndedAttempt): Fail
   if (details.startsWith("Name resolution failed for target ")) {
     return FailureCategory.NAME_RESOLUTION;
   }
-  if (/^No connection established\. Last error: connect E[A-Z]+ /.test(details)) {
+  if (/^No connection established\. Last error: (Error: )?connect E[A-Z]+ /.test(details)) {
     return FailureCategory.CONNECT;
   }
   return FailureCategory.STATUS;

@@ -8,7 +8,9 @@ export function differs(expect: Json, got: Json): string[] {
 function compare(path: string, wanted: any, got: any): string[] {
   if (got === undefined) {
     // Proto-JSON leaves out what has its default value.
-    return [null, false, 0, ""].includes(wanted) ? [] : [`${path}: absent, expected ${show(wanted)}`];
+    return [null, false, 0, ""].includes(wanted)
+      ? []
+      : [`${path}: absent, expected ${show(wanted)}`];
   }
   if (Array.isArray(wanted) && Array.isArray(got) && wanted.length === got.length) {
     return wanted.flatMap((one, place) => compare(`${path}[${place}]`, one, got[place]));

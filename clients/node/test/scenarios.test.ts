@@ -26,14 +26,18 @@ describe("calls, from the first attempt to the last", { concurrency: 4 }, () => 
 describe("what is told of a failure is what the library can prove", { concurrency: 4 }, () => {
   const failures: Scenario[] = readJson("clients/scenarios/failures.json").failures;
   const evidence: Record<string, Record<string, Json>> = readJson("clients/node/evidence.json");
-  const libraries = { grpc: evidence["@grpc/grpc-js"]!, http: evidence["fetch"]! };
+  const libraries = { grpc: evidence["grpc-js"]!, http: evidence["fetch"]! };
   for (const [place, failure] of failures.entries()) {
     for (const over of OVER.filter((one) => failure.over.includes(one))) {
       test(`${over}: ${failure.name}`, async () => {
         const row = libraries[over][failure.name];
         assert.ok(row, "evidence.json has no row for it");
         const played = await play(testbed, over, failure, `node-${over}-failure-${place}`);
-        assert.deepEqual(told(played), { category: row["category"], evidence: row["evidence"], status: row["status"] });
+        assert.deepEqual(told(played), {
+          category: row["category"],
+          evidence: row["evidence"],
+          status: row["status"],
+        });
       });
     }
   }
@@ -65,10 +69,24 @@ function unexpected(expect: Json, played: Played, over: string): string[] {
       found.push(`${what} ${JSON.stringify(got)}, expected ${JSON.stringify(wanted)}`);
     }
   };
-  const known = new Set([..."outcome attempts arrivals waits_ms within_ms headers questions reasons".split(" "), "contexts", "usage", "released_of_call"]);
-  check("keys that the test does not know", [], Object.keys(expect).filter((key) => !known.has(key)));
-  const failed = expect["outcome"] === "failed" && (over === "grpc" ? played.outcome !== "ok" : true);
-  check("outcome", expect["outcome"], failed && played.outcome !== "ok" ? "failed" : played.outcome);
+  const known = new Set([
+    ..."outcome attempts arrivals waits_ms within_ms headers questions reasons".split(" "),
+    "contexts",
+    "usage",
+    "released_of_call",
+  ]);
+  check(
+    "keys that the test does not know",
+    [],
+    Object.keys(expect).filter((key) => !known.has(key)),
+  );
+  const failed =
+    expect["outcome"] === "failed" && (over === "grpc" ? played.outcome !== "ok" : true);
+  check(
+    "outcome",
+    expect["outcome"],
+    failed && played.outcome !== "ok" ? "failed" : played.outcome,
+  );
   check("attempts", expect["attempts"], played.attempts);
   check("arrivals", expect["arrivals"], played.arrivals.length);
   const { waits_ms: waits = [], within_ms: within = Infinity } = expect;
@@ -82,7 +100,11 @@ function unexpected(expect: Json, played: Played, over: string): string[] {
   }
   const { reasons, contexts = [], questions = reasons?.length } = expect;
   check("questions", questions, played.questions.length);
-  check("reasons", reasons, played.questions.map(({ decision }) => decision?.["reason"]));
+  check(
+    "reasons",
+    reasons,
+    played.questions.map(({ decision }) => decision?.["reason"]),
+  );
   for (const [place, wanted] of contexts.entries()) {
     found.push(...differs(wanted, played.questions[place]?.context ?? {}));
   }
