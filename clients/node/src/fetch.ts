@@ -31,7 +31,7 @@ class RepeatedFetch {
   readonly #gaveUp: AbortSignal;
   readonly #deadline: AbortSignal | undefined;
 
-  constructor(kit: Kit, fetch: Fetch, input: Input, init: Init, { host }: URL) {
+  constructor(kit: Kit, fetch: Fetch, input: Input, init: Init, url: URL) {
     this.#fetch = fetch;
     this.#input = input;
     this.#init = init;
@@ -43,8 +43,8 @@ class RepeatedFetch {
     this.#deadline = timeoutMs === undefined ? undefined : AbortSignal.timeout(atMost(timeoutMs));
     this.#call = new Call(kit, {
       tenant: tenant ?? kit.settings.tenant,
-      operation: operation ?? `${method} ${host}`,
-      target: () => host,
+      operation: operation ?? `${method} ${url.hostname}`,
+      target: () => url.host,
       deadlineMs: Date.now() + (timeoutMs ?? Infinity),
       bodyReplayable: isReplayable(init.body === undefined ? request?.body : init.body),
       hasHeader: (name) => headers.has(name),

@@ -84,7 +84,7 @@ function settings(target: string, tenant: string, retryd: string, call: Json): S
     // Nothing but `close` reports, so that the sum does not depend on the time.
     reportEveryMs: 10_000,
     operations: {
-      [operation(call)]: {
+      [operation(call) ?? ""]: {
         declared: call["declared"] ?? false,
         ...(call["key_header"] && { keyHeader: call["key_header"] }),
         ...(call["lease"] && { lease: call["lease"] }),
@@ -93,13 +93,17 @@ function settings(target: string, tenant: string, retryd: string, call: Json): S
   };
 }
 
-function operation(call: Json): string {
-  return call["operation"] ?? "payments.v1.Payments/Charge";
+/** Undefined if the call itself sets none. */
+function operation(call: Json): string | undefined {
+  return call["operation"] === null
+    ? undefined
+    : (call["operation"] ?? "payments.v1.Payments/Charge");
 }
 
 function overrides(call: Json) {
   const timeout = call["timeout_ms"] && { timeoutMs: call["timeout_ms"] };
-  return { operation: operation(call), ...timeout };
+  const name = operation(call);
+  return { ...(name && { operation: name }), ...timeout };
 }
 
 /** A lease is there when the call starts. Nothing else may be said to retryd before. */
@@ -154,7 +158,7 @@ async function callHttp({ address, headers, call, client, sent }: Request) {
   }
   const init = { method: "POST", headers, body, signal: caller.signal, duplex: "half" };
   try {
-    const response = await fetch(address, init as RequestInit);
+    const response = await fetch(`${address}/payments/4711`, init as RequestInit);
     const text = await response.text();
     return response.ok && text === "done" ? "ok" : { http: response.status };
   } catch {
