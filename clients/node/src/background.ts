@@ -1,4 +1,4 @@
-/** Work that no call waits for. What fails is left; `idle` waits for all of it. */
+/** Work that no call waits for. What fails is left. */
 export class Background {
   readonly #tasks = new Set<Promise<unknown>>();
 
@@ -12,7 +12,10 @@ export class Background {
     }
   }
 
+  /** Waits for all of it, and for what that starts in turn. */
   async idle(): Promise<void> {
-    await Promise.all(this.#tasks);
+    while (this.#tasks.size > 0) {
+      await Promise.all(this.#tasks);
+    }
   }
 }

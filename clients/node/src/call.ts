@@ -86,7 +86,7 @@ export class Call {
       const granted = await unlessAborted(granting, this.#facts.gaveUp);
       if (granted === undefined) {
         // A caller that gives up does not wait for the answer. What it may bring is given back.
-        granting.then((late) => late?.giveBack(), ignore);
+        this.#kit.inBackground(async () => (await granting)?.giveBack());
         return false;
       }
       return await this.#waited(granted);
@@ -187,5 +187,3 @@ export class Call {
     return throttles.of(this.#facts.target());
   }
 }
-
-function ignore(): void {}

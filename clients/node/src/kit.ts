@@ -44,7 +44,7 @@ export class Kit {
     for (const operation of Object.keys(settings.operations)) {
       this.lease(settings.tenant, operation)?.renew();
     }
-    const report = () => this.#background.run(() => this.#report());
+    const report = () => this.inBackground(() => this.#report());
     this.#reporting = setInterval(report, settings.reportEveryMs).unref();
   }
 
@@ -61,13 +61,18 @@ export class Kit {
 
   /** Tells a failure that nobody waits to hear about. */
   tell(failed: RetryContext): void {
-    void this.#background.run(() => this.ask(failed, BACKGROUND_TIMEOUT_MS));
+    this.inBackground(() => this.ask(failed, BACKGROUND_TIMEOUT_MS));
   }
 
   /** Gives a grant back that is not used. */
   release(request: MessageInitShape<typeof ReleaseRetriesRequestSchema>): void {
     const method = BudgetService.method.releaseRetries;
-    void this.#background.run(() => this.#retryd.call(method, request, BACKGROUND_TIMEOUT_MS));
+    this.inBackground(() => this.#retryd.call(method, request, BACKGROUND_TIMEOUT_MS));
+  }
+
+  /** Does what no call waits for; `close` does. What fails is left. */
+  inBackground(task: () => Promise<unknown>): void {
+    void this.#background.run(task);
   }
 
   /** The retries that are taken ahead for this operation, if its settings say so. */

@@ -45,12 +45,12 @@ export type CheckedSettings = Required<Omit<Settings, "attemptTimeoutMs" | "ownR
  */
 export function checked(settings: Settings): CheckedSettings {
   const full = {
-    askTimeoutMs: 20,
-    fallback: true,
-    reportEveryMs: 5000,
-    operations: {},
-    credentials: credentials.createInsecure(),
     ...settings,
+    askTimeoutMs: settings.askTimeoutMs ?? 20,
+    fallback: settings.fallback ?? true,
+    reportEveryMs: settings.reportEveryMs ?? 5000,
+    operations: settings.operations ?? {},
+    credentials: settings.credentials ?? credentials.createInsecure(),
   };
   const wrong: string[] = [];
   const check = (holds: boolean, complaint: string) => void (holds || wrong.push(complaint));

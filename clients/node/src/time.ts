@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { type Duration, DurationSchema, durationMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
 
 /** The longest time that a timer can be set to; a longer one would go off at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
@@ -50,5 +50,6 @@ export function toDuration(ms: number): Duration {
 
 /** A Duration in milliseconds, rounded up, never below zero. */
 export function fromDuration(duration: Duration | undefined): number {
-  return duration === undefined ? 0 : Math.max(0, Math.ceil(durationMs(duration)));
+  const { seconds, nanos } = duration ?? { seconds: 0n, nanos: 0 };
+  return Math.max(0, Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000));
 }
