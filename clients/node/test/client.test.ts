@@ -5,6 +5,8 @@ import { resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "../src/index.js";
+import { Kit } from "../src/kit.js";
+import { checked } from "../src/settings.js";
 import { type Testbed, startTestbed } from "./testbed.js";
 
 let testbed: Testbed;
@@ -59,6 +61,17 @@ describe("a client", () => {
     await fail(client);
     assert.match(String((await warned)[0]), /^RetrydWarning: .*PERMISSION_DENIED/);
     await client.close();
+  });
+
+  test("keeps what a report did not get accepted, and nothing else", async () => {
+    const [good, refused] = ["good", "longer than 256 bytes ".repeat(20)];
+    const settings = { target: testbed.retryd["asked"]!, tenant: "kept" };
+    const kit = new Kit(checked(settings));
+    kit.usage.callStarted("kept", good);
+    kit.usage.callStarted("kept", refused);
+    await kit.close();
+    assert.equal(kit.usage.take("kept", good), undefined);
+    assert.equal(kit.usage.take("kept", refused)?.message.usage?.requests, 1n);
   });
 
   test("that nobody closes does not keep the process", async () => {
