@@ -15,7 +15,7 @@ import type { CheckedSettings } from "./settings.js";
 import { fromDuration } from "./time.js";
 import { type Taken, Usage } from "./usage.js";
 
-const BACKGROUND_TIMEOUT_MS = 1000;
+const BACKGROUND_TIMEOUT_MS = 3000;
 const REPORT_ENTRIES_MAX = 1000;
 const WARN_EVERY_MS = 1000;
 

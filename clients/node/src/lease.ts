@@ -27,13 +27,18 @@ export class Lease {
   /** Takes new ones in the background if there are none, at most once a second. */
   renew(): void {
     const nowMs = performance.now();
-    if (this.#isUsableAt(nowMs) || nowMs - this.#askedAtMs < ACQUIRE_EVERY_MS) {
+    if (0 < this.left || nowMs - this.#askedAtMs < ACQUIRE_EVERY_MS) {
       return;
     }
     this.#askedAtMs = nowMs;
     void this.#acquire().then((acquired) => {
       this.#held = acquired;
     });
+  }
+
+  /** How many can be spent now. */
+  get left(): number {
+    return this.#isUsableAt(performance.now()) ? this.#held!.left : 0;
   }
 
   /** Spends one on a retry that is sent after `waitMs`; undefined if there is none that lasts so long. */
@@ -48,7 +53,7 @@ export class Lease {
 
   /** What is left, for the last time. */
   end(): Acquired | undefined {
-    const rest = this.#isUsableAt(performance.now()) ? this.#held : undefined;
+    const rest = 0 < this.left ? this.#held : undefined;
     this.#held = undefined;
     return rest;
   }

@@ -2,7 +2,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { StringValueSchema } from "@bufbuild/protobuf/wkt";
 import * as grpc from "@grpc/grpc-js";
-import { Client, type Settings } from "../src/index.js";
+import { repeatedFetch } from "../src/fetch.js";
+import { interceptor } from "../src/interceptor.js";
+import { Kit } from "../src/kit.js";
+import * as overrides from "../src/overrides.js";
+import { type Settings, checked } from "../src/settings.js";
 import type { Json, Play, Testbed } from "./testbed.js";
 
 export interface Scenario {
@@ -26,11 +30,11 @@ interface Request {
   address: string;
   headers: Record<string, string>;
   call: Json;
-  client: Client;
+  kit: Kit;
   sent(): void;
 }
 
-/** Plays one call through one adapter, from the client's making to its close. */
+/** Plays one call through one adapter, from the kit's making to its close. */
 export async function play(
   testbed: Testbed,
   over: "grpc" | "http",
@@ -38,11 +42,13 @@ export async function play(
   run: string,
 ): Promise<Played> {
   const { call = {}, retryd = "asked", target = "faulty", script } = scenario;
-  const client = new Client(settings(testbed.retryd[retryd]!, run, retryd, call));
-  if (call["draining"]) {
-    client.drain();
+  const kit = new Kit(checked(settings(testbed.retryd[retryd]!, run, retryd, call)));
+  kit.draining = call["draining"] ?? false;
+  const lease = kit.lease(run, operation(call) ?? "");
+  while (lease?.left === 0) {
+    lease.renew();
+    await delay(20);
   }
-  await untilReady(testbed, run, call);
   const headers = {
     "x-play": run,
     "x-script": JSON.stringify(script),
@@ -54,13 +60,13 @@ export async function play(
     "127.0.0.1",
     target === "closed" ? ownLoopback() : "127.0.0.1",
   );
-  const request = { address, headers, call, client, sent };
+  const request = { address, headers, call, kit, sent };
   const startedMs = performance.now();
-  const outcome = await client.with(overrides(call), () =>
+  const outcome = await overrides.run(own(call), () =>
     over === "grpc" ? callGrpc(request) : callHttp(request),
   );
   const tookMs = performance.now() - startedMs;
-  await client.close();
+  await kit.close();
   return { outcome, attempts, tookMs, ...(await testbed.play(run)) };
 }
 
@@ -100,26 +106,16 @@ function operation(call: Json): string | undefined {
     : (call["operation"] ?? "payments.v1.Payments/Charge");
 }
 
-function overrides(call: Json) {
+function own(call: Json) {
   const timeout = call["timeout_ms"] && { timeoutMs: call["timeout_ms"] };
   const name = operation(call);
   return { ...(name && { operation: name }), ...timeout };
 }
 
-/** A lease is there when the call starts. Nothing else may be said to retryd before. */
-async function untilReady(testbed: Testbed, run: string, call: Json) {
-  while (call["lease"] && (await testbed.play(run)).acquires.length === 0) {
-    await delay(20);
-  }
-  if (call["lease"]) {
-    await delay(100);
-  }
-}
-
-async function callGrpc({ address, headers, call, client, sent }: Request) {
-  const kit = client.interceptor();
+async function callGrpc({ address, headers, call, kit, sent }: Request) {
+  const repeating = interceptor(kit);
   const counted: grpc.Interceptor = (options, next) =>
-    kit(options, (attempt) => (sent(), next(attempt)));
+    repeating(options, (attempt) => (sent(), next(attempt)));
   const service = new grpc.Client(address, grpc.credentials.createInsecure(), {
     interceptors: [counted],
     "grpc.use_local_subchannel_pool": 1,
@@ -149,8 +145,8 @@ async function callGrpc({ address, headers, call, client, sent }: Request) {
   }
 }
 
-async function callHttp({ address, headers, call, client, sent }: Request) {
-  const fetch = client.fetch((input, init) => (sent(), globalThis.fetch(input, init)));
+async function callHttp({ address, headers, call, kit, sent }: Request) {
+  const fetch = repeatedFetch(kit, (input, init) => (sent(), globalThis.fetch(input, init)));
   const body = call["body"] === "stream" ? new Blob(["please"]).stream() : "please";
   const caller = new AbortController();
   if (call["cancel_after_ms"]) {
