@@ -4,6 +4,7 @@ import { type RequestListener, type Server, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, afterEach, before, describe, test } from "node:test";
 import { Client, type Settings } from "../src/index.js";
+import { FakeRetryd } from "./fake-retryd.js";
 import { type Json, type Testbed, startTestbed } from "./testbed.js";
 
 let testbed: Testbed;
@@ -132,12 +133,27 @@ describe("fetch", () => {
   test("ends a body that comes after the attempt's time-out only by the time of the call", async () => {
     const address = await serve((_request, response) => {
       response.write("first, ");
-      setTimeout(() => response.end("last"), 400);
+      setTimeout(() => response.end("last"), 1500);
     });
-    const fetch = connect("slow-body", {}, { attemptTimeoutMs: 200 }).fetch();
+    const fetch = connect("slow-body", {}, { attemptTimeoutMs: 1000 }).fetch();
     assert.equal(await (await fetch(address)).text(), "first, last");
-    const late = await client.with({ timeoutMs: 200 }, () => fetch(address));
+    const late = await client.with({ timeoutMs: 1000 }, () => fetch(address));
     await assert.rejects(late.text(), { name: "TimeoutError" });
+  });
+
+  test("returns an aborted call while retryd is still asked, and gives back a late grant", async () => {
+    const retryd = new FakeRetryd();
+    const settings = { target: await retryd.start(), askTimeoutMs: 10_000 };
+    const fetch = connect("aborted", {}, settings).fetch(
+      async () => new Response(null, { status: 503 }),
+    );
+    const caller = new AbortController();
+    void retryd.asked.then(() => caller.abort(new Error("mine")));
+    await assert.rejects(fetch("http://service/", { signal: caller.signal }), { message: "mine" });
+    retryd.answer();
+    await client.close();
+    assert.equal(retryd.released.length, 1);
+    retryd.stop();
   });
 });
 
