@@ -117,7 +117,18 @@ export class Kit {
     const method = BudgetService.method.reportUsage;
     try {
       const { results } = await this.#retryd.call(method, request, BACKGROUND_TIMEOUT_MS);
-      taken.filter((_, place) => results[place]?.outcome.case === "refusal").forEach(keep);
+      for (const [place, entry] of taken.entries()) {
+        const { outcome } = results[place] ?? {};
+        if (outcome?.case !== "refusal") continue;
+        if (outcome.value.grpcCode === status.UNAVAILABLE) {
+          entry.keep();
+        } else {
+          // It would be refused again and again.
+          this.warn(
+            `retryd refuses the usage of ${entry.message.operation}: grpc ${outcome.value.grpcCode}`,
+          );
+        }
+      }
     } catch (error) {
       this.#settle(error as ServiceError, taken);
     }

@@ -63,15 +63,20 @@ describe("a client", () => {
     await client.close();
   });
 
-  test("keeps what a report did not get accepted, and nothing else", async () => {
+  test("drops the usage that a report is refused for, with a warning", async () => {
     const [good, refused] = ["good", "longer than 256 bytes ".repeat(20)];
     const settings = { target: testbed.retryd["asked"]!, tenant: "kept" };
     const kit = new Kit(checked(settings));
     kit.usage.callStarted("kept", good);
     kit.usage.callStarted("kept", refused);
+    const warned = once(process, "warning");
     await kit.close();
-    assert.equal(kit.usage.take("kept", good), undefined);
-    assert.equal(kit.usage.take("kept", refused)?.message.usage?.requests, 1n);
+    assert.match(String((await warned)[0]), /refuses the usage of longer than/);
+    assert.deepEqual(
+      [kit.usage.take("kept", good), kit.usage.take("kept", refused)],
+      [undefined, undefined],
+    );
+    assert.deepEqual((await testbed.play("kept")).usage, { requests: "1" });
   });
 
   test("that nobody closes does not keep the process", async () => {
