@@ -45,6 +45,8 @@ func New(settings Settings) (*Client, error) {
 		// A question is asked once, whatever the service config of the name says.
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
+		// Behind a name of several addresses, every retryd gets its share.
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`),
 		// A retryd that is back is noticed within a second or so, not after two minutes.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},

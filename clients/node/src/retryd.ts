@@ -21,6 +21,8 @@ export class Retryd {
       // A question is asked once, so there are no retries of any kind.
       "grpc.enable_retries": 0,
       "grpc.service_config_disable_resolution": 1,
+      // Behind a name of several addresses, every retryd gets its share.
+      "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
       // By default a retryd that comes back is noticed only after up to two minutes.
       "grpc.initial_reconnect_backoff_ms": 100,
       "grpc.max_reconnect_backoff_ms": 1000,

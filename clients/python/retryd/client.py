@@ -23,6 +23,8 @@ CHANNEL_OPTIONS = (
     # A question is asked once, whatever a service config says.
     ("grpc.enable_retries", 0),
     ("grpc.service_config_disable_resolution", 1),
+    # Behind a name of several addresses, every retryd gets its share.
+    ("grpc.lb_policy_name", "round_robin"),
     # A retryd that has come back is noticed within a second or so, not after two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
