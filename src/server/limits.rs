@@ -70,8 +70,9 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub const STREAMS_MAX: u32 = 128;
 /// Streams reset for the peer's mistakes before the connection is closed.
 pub const LOCAL_RESETS_MAX: usize = 256;
-/// Streams that the peer reset before they were accepted, before the connection is closed.
-pub const PENDING_RESETS_MAX: usize = 20;
+/// Streams that the peer reset before they were accepted, before the connection is closed. Callers
+/// wait 20 ms for a decision: after a stall of a second, many give up between two looks at the socket.
+pub const PENDING_RESETS_MAX: usize = 1000;
 /// Bytes of one request's header list, counted as in RFC 9113, section 6.5.2.
 pub const HEADER_LIST_MAX: u32 = 16 << 10;
 /// Bytes received on one stream and not yet read.

@@ -75,6 +75,51 @@ async fn one_connection_too_many_is_closed_and_the_others_go_on() {
 }
 
 #[tokio::test]
+async fn many_calls_may_be_given_up_at_once_but_not_any_number() {
+    const GOAWAY: u8 = 7;
+    const PING: u8 = 6;
+    let running = Running::with(small()).await;
+    for (count, goes_on) in [(500, true), (2000, false)] {
+        let mut socket = running.tcp().await;
+        let given_up = (0..count).flat_map(|call| {
+            let stream = 2 * call + 1;
+            // `POST /` to `x`, and RST_STREAM with CANCEL.
+            [frame(1, 4, stream, b"\x83\x86\x84\x41\x01x"), frame(3, 0, stream, &[0, 0, 0, 8])]
+        });
+        let opening = [PREFACE, &frame(4, 0, 0, b"")].concat();
+        let closing = frame(PING, 0, 0, &[0; 8]);
+        let bytes = [opening, given_up.collect::<Vec<_>>().concat(), closing].concat();
+        socket.write_all(&bytes).await.unwrap();
+
+        let last = timeout(SOON, async {
+            loop {
+                let (kind, flags) = read_frame(&mut socket).await;
+                if kind == GOAWAY || (kind == PING && flags == 1) {
+                    break kind;
+                }
+            }
+        });
+        assert_eq!(last.await.expect("an answer") == PING, goes_on, "{count} calls");
+    }
+}
+
+/// RFC 9113, section 4.1.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// The kind and the flags of the next frame.
+async fn read_frame(socket: &mut TcpStream) -> (u8, u8) {
+    let mut head = [0; 9];
+    socket.read_exact(&mut head).await.unwrap();
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+    let mut payload = vec![0; usize::try_from(length).unwrap()];
+    socket.read_exact(&mut payload).await.unwrap();
+    (head[3], head[4])
+}
+
+#[tokio::test]
 async fn an_old_connection_says_goodbye_and_no_call_fails() {
     let running = Running::with(Limits { age_max: ms(200), ..small() }).await;
     let mut client = running.client().await;
