@@ -12,6 +12,7 @@ import java.net.ConnectException;
 import java.net.NoRouteToHostException;
 import java.net.UnknownHostException;
 import java.security.cert.CertificateException;
+import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Stream;
@@ -24,6 +25,17 @@ final class Failures {
   private static final Metadata.Key<String> RETRY_AFTER =
       Metadata.Key.of("retry-after", Metadata.ASCII_STRING_MARSHALLER);
   private static final Metadata.Key<String> DATE = Metadata.Key.of("date", Metadata.ASCII_STRING_MARSHALLER);
+
+  /** The library's words for a stream that the server did not touch. A GOAWAY with an error code is no such promise. */
+  private static final List<String> REFUSALS = List.of(
+      "RST_STREAM closed stream. HTTP/2 error code: REFUSED_STREAM",
+      "Abrupt GOAWAY closed sent stream. HTTP/2 error code: NO_ERROR",
+      "Abrupt GOAWAY closed unsent stream.");
+
+  /** Its words for a connection that ended under a stream, where it sets no cause. */
+  private static final List<String> LOSSES = List.of(
+      "Network closed for unknown reason",
+      "Connection closed after GOAWAY.");
 
   /** A chain of causes may be a ring. */
   private static final int CAUSES_MAX = 20;
@@ -46,13 +58,17 @@ final class Failures {
     if (end == End.CANCELLED_BY_CALLER) {
       return FailureCategory.FAILURE_CATEGORY_CANCELLED;
     }
+    // A cause is never sent: the library gave up over a message that had arrived, and the caller did not.
+    if (status.getCode() == Status.Code.CANCELLED && status.getCause() != null && trace.hasMessage()) {
+      return FailureCategory.FAILURE_CATEGORY_RESPONSE_UNREADABLE;
+    }
     if (trace.hasTrailers() || !trace.isKnown()) {
       return FailureCategory.FAILURE_CATEGORY_STATUS;
     }
     if (end == End.ATTEMPT_TIMED_OUT) {
       return FailureCategory.FAILURE_CATEGORY_ATTEMPT_TIMEOUT;
     }
-    return trace.isOpened() ? broken(status, trace) : unconnected(status);
+    return trace.isOpened() ? broken(status) : unconnected(status);
   }
 
   /** A request that found no connection. The cause of a status is never sent: the library has set it. */
@@ -73,28 +89,17 @@ final class Failures {
   }
 
   /** A request that a connection has taken, and no trailers: the library has made the status, and the text is its own. */
-  private static FailureCategory broken(Status status, AttemptTrace trace) {
-    String text = String.valueOf(status.getDescription());
-    return switch (status.getCode()) {
-      case UNAVAILABLE -> {
-        if (Stream.of(
-            "HTTP/2 error code: REFUSED_STREAM",
-            "Abrupt GOAWAY closed sent stream. HTTP/2 error code: NO_ERROR",
-            "Abrupt GOAWAY closed unsent stream.").anyMatch(text::startsWith)) {
-          yield FailureCategory.FAILURE_CATEGORY_STREAM_REFUSED;
-        }
-        yield isCausedBy(status, IOException.class)
-            || text.startsWith("Network closed for unknown reason")
-            || text.startsWith("Connection closed after GOAWAY.")
-                ? FailureCategory.FAILURE_CATEGORY_CONNECTION_RESET
-                : FailureCategory.FAILURE_CATEGORY_STATUS;
-      }
-      // A message has arrived, the library gave up, and the caller did not.
-      case CANCELLED -> trace.hasMessage()
-          ? FailureCategory.FAILURE_CATEGORY_RESPONSE_UNREADABLE
-          : FailureCategory.FAILURE_CATEGORY_STATUS;
-      default -> FailureCategory.FAILURE_CATEGORY_STATUS;
-    };
+  private static FailureCategory broken(Status status) {
+    String text = status.getDescription();
+    if (status.getCode() != Status.Code.UNAVAILABLE || text == null) {
+      return FailureCategory.FAILURE_CATEGORY_STATUS;
+    }
+    if (REFUSALS.stream().anyMatch(text::startsWith)) {
+      return FailureCategory.FAILURE_CATEGORY_STREAM_REFUSED;
+    }
+    return isCausedBy(status, IOException.class) || LOSSES.stream().anyMatch(text::startsWith)
+        ? FailureCategory.FAILURE_CATEGORY_CONNECTION_RESET
+        : FailureCategory.FAILURE_CATEGORY_STATUS;
   }
 
   private static Evidence evidence(FailureCategory category, AttemptTrace trace) {
@@ -106,6 +111,9 @@ final class Failures {
     }
     if (category == FailureCategory.FAILURE_CATEGORY_STREAM_REFUSED) {
       return Evidence.EVIDENCE_REFUSED;
+    }
+    if (category == FailureCategory.FAILURE_CATEGORY_RESPONSE_UNREADABLE) {
+      return Evidence.EVIDENCE_MAYBE_PROCESSED;
     }
     // What the server has said is judged by the policy. What the library made up must not read as its word.
     return trace.hasTrailers() ? Evidence.EVIDENCE_UNSPECIFIED : Evidence.EVIDENCE_MAYBE_PROCESSED;
