@@ -9,6 +9,7 @@ import com.google.gson.JsonPrimitive;
 import io.grpc.Status;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Predicate;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
@@ -18,13 +19,24 @@ import org.junit.jupiter.api.TestFactory;
 class CallsTest {
   @TestFactory
   Stream<DynamicTest> calls() {
+    return play("java-grpc-calls-", CallsTest::isOverGrpc);
+  }
+
+  /** Where nobody listens it is all the same over what. */
+  @TestFactory
+  Stream<DynamicTest> callsToAClosedPort() {
+    return play("java-grpc-closed-", scenario ->
+        scenario.has("target") && scenario.get("target").getAsString().equals("closed") && !isOverGrpc(scenario));
+  }
+
+  private static Stream<DynamicTest> play(String prefix, Predicate<JsonObject> chosen) {
     JsonArray cases = Testbed.scenarios("calls.json").getAsJsonArray("cases");
     return IntStream.range(0, cases.size())
-        .filter(place -> isOverGrpc(cases.get(place).getAsJsonObject()))
+        .filter(place -> chosen.test(cases.get(place).getAsJsonObject()))
         .mapToObj(place -> {
           JsonObject scenario = cases.get(place).getAsJsonObject();
           return DynamicTest.dynamicTest(scenario.get("name").getAsString(), () ->
-              assertEquals(List.of(), differences(scenario, new Run("java-grpc-calls-" + place, scenario).play())));
+              assertEquals(List.of(), differences(scenario, new Run(prefix + place, scenario).play())));
         });
   }
 
