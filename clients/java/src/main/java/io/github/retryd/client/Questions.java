@@ -22,6 +22,7 @@ final class Questions {
 
   private final RetryServiceGrpc.RetryServiceFutureStub retryd;
   private final UsageLedger usage;
+  private int open;
 
   Questions(Channel channel, UsageLedger usage) {
     this.retryd = RetryServiceGrpc.newFutureStub(channel);
@@ -39,10 +40,12 @@ final class Questions {
       question.setUsage(taken.usage());
     }
     CompletableFuture<Answer> answer = new CompletableFuture<>();
+    begin();
     Futures.addCallback(decide(question.build(), timeout), new FutureCallback<>() {
       @Override
       public void onSuccess(Decision decision) {
         answer.complete(new Answer(Status.OK, decision));
+        end();
       }
 
       @Override
@@ -52,9 +55,27 @@ final class Questions {
           usage.putBack(taken);
         }
         answer.complete(new Answer(reported(Status.fromThrowable(error)), null));
+        end();
       }
     }, MoreExecutors.directExecutor());
     return answer;
+  }
+
+  /** Waits until all that was asked is answered, and what follows from the answers is done. */
+  synchronized void settle() throws InterruptedException {
+    // Each question has its own deadline, so that this ends.
+    while (0 < open) {
+      wait();
+    }
+  }
+
+  private synchronized void begin() {
+    open++;
+  }
+
+  private synchronized void end() {
+    open--;
+    notifyAll();
   }
 
   /** The end of the application's call does not reach the question: its answer may bring a grant that must go back. */

@@ -43,6 +43,7 @@ public final class Retryd implements AutoCloseable {
   private final Map<String, Throttle> throttles = new ConcurrentHashMap<>();
   private final Set<Runnable> waits = ConcurrentHashMap.newKeySet();
   private final RetrydChannel channel;
+  private final Questions questions;
   private final Reports reports;
   private final Leases leases;
   private final Judge judge;
@@ -55,7 +56,8 @@ public final class Retryd implements AutoCloseable {
     Budgets budgets = new Budgets(channel.get());
     reports = new Reports(budgets, usage);
     leases = new Leases(budgets, System::nanoTime);
-    judge = new Judge(settings, new Questions(channel.get(), usage), leases, budgets);
+    questions = new Questions(channel.get(), usage);
+    judge = new Judge(settings, questions, leases, budgets);
     long every = settings.reportEvery().toNanos();
     timer.scheduleAtFixedRate(reports::send, every, every, TimeUnit.NANOSECONDS);
     settings.operations().forEach((operation, known) ->
@@ -79,13 +81,18 @@ public final class Retryd implements AutoCloseable {
 
   /**
    * Ends the calls that wait for their next attempt with their failure, reports the usage that is left, gives unused
-   * leases back, and closes the connection to retryd. Takes a few seconds at most. Calls that are still under way, or
+   * leases back, and closes the connection to retryd. Takes no longer than a question may, and a few seconds. Calls that are still under way, or
    * are made later, go on without retryd.
    */
   @Override
   public void close() {
     timer.shutdownNow();
     waits.forEach(Runnable::run);
+    try {
+      questions.settle();
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+    }
     reports.send();
     leases.close();
     channel.close();
