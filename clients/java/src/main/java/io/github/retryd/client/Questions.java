@@ -61,11 +61,11 @@ final class Questions {
     return answer;
   }
 
-  /** Waits until all that was asked is answered, and what follows from the answers is done. */
-  synchronized void settle() throws InterruptedException {
-    // Each question has its own deadline, so that this ends.
-    while (0 < open) {
-      wait();
+  /** Waits until all that was asked is answered, and what follows from the answers is done; no longer than {@code most}. */
+  synchronized void settle(Duration most) throws InterruptedException {
+    long until = System.nanoTime() + most.toNanos();
+    for (long left = most.toNanos(); 0 < open && 0 < left; left = until - System.nanoTime()) {
+      TimeUnit.NANOSECONDS.timedWait(this, left);
     }
   }
 

@@ -34,6 +34,8 @@ public final class Retryd implements AutoCloseable {
   /** What a call is, in place of its full method name: selects the policy. 1 to 256 bytes; no ids in it. */
   public static final CallOptions.Key<String> OPERATION = CallOptions.Key.create("io.github.retryd.client.operation");
 
+  private static final Duration SETTLE = Duration.ofSeconds(1);
+
   private final Settings settings;
   private final ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1, daemons("retryd-timer"));
   // Its threads end by themselves, so that calls which outlive close() can still be finished.
@@ -89,7 +91,7 @@ public final class Retryd implements AutoCloseable {
     timer.shutdownNow();
     waits.forEach(Runnable::run);
     try {
-      questions.settle();
+      questions.settle(settings.askTimeout().plus(SETTLE));
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();
     }
