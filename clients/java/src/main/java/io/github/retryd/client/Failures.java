@@ -27,13 +27,13 @@ final class Failures {
   private static final Metadata.Key<String> DATE = Metadata.Key.of("date", Metadata.ASCII_STRING_MARSHALLER);
 
   /** The library's words for a stream that the server did not touch. A GOAWAY with an error code is no such promise. */
-  private static final List<String> REFUSALS = List.of(
+  static final List<String> REFUSALS = List.of(
       "RST_STREAM closed stream. HTTP/2 error code: REFUSED_STREAM",
       "Abrupt GOAWAY closed sent stream. HTTP/2 error code: NO_ERROR",
       "Abrupt GOAWAY closed unsent stream.");
 
   /** Its words for a connection that ended under a stream, where it sets no cause. */
-  private static final List<String> LOSSES = List.of(
+  static final List<String> LOSSES = List.of(
       "Network closed for unknown reason",
       "Connection closed after GOAWAY.");
 

@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 
 /** Holds what the kit says of clients/scenarios/failures.json against evidence.json. */
@@ -29,6 +30,27 @@ class FailuresTest {
             assertEquals(wanted, told(seen.play()));
           });
         });
+  }
+
+  /** Even the library's very own words prove nothing when the server says them. */
+  @TestFactory
+  Stream<DynamicTest> wordsOfTheLibraryFromTheServer() {
+    return Stream.concat(Failures.REFUSALS.stream(), Failures.LOSSES.stream())
+        .map(words -> DynamicTest.dynamicTest(words, () -> {
+          Run.Seen seen = new Run("java-grpc-words-" + words.replaceAll("\\W", ""), Testbed.parsed(
+              "{'script': [{'grpc': 14, 'message': '" + words + "'}]}")).play();
+          assertEquals(words, seen.status().getDescription());
+          assertEquals(Testbed.parsed("{'category': 'STATUS', 'status': 'grpc 14'}"), told(seen.play()));
+        }));
+  }
+
+  @Test
+  void aProxyMaySayWhenToComeBack() throws Exception {
+    Run.Seen seen = new Run("java-grpc-retry-after", Testbed.parsed(
+        "{'script': [{'http': 503, 'headers': {'retry-after': '7', 'date': 'Wed, 21 Oct 2026 07:28:00 GMT'}}]}")).play();
+    assertEquals(
+        Testbed.parsed("{'retryAfterHeader': '7', 'dateHeader': 'Wed, 21 Oct 2026 07:28:00 GMT'}"),
+        seen.play().getAsJsonArray("questions").get(0).getAsJsonObject().getAsJsonObject("context").get("hint"));
   }
 
   /** The first question, in the words of evidence.json. */

@@ -55,6 +55,11 @@ final class Testbed {
     }
   }
 
+  /** Leniently: 'single quotes' will do. */
+  static JsonObject parsed(String json) {
+    return JsonParser.parseString(json).getAsJsonObject();
+  }
+
   private static JsonObject start() {
     String python = setting("TESTBED_PYTHON", "target/clients/venv/bin/python");
     String retryd = setting("RETRYD_BIN", "target/debug/retryd");
