@@ -24,7 +24,7 @@ import java.util.logging.Logger;
 /** The calls to retryd that nobody waits for. */
 final class Budgets {
   private static final Logger log = Logger.getLogger(Budgets.class.getName());
-  private static final long TIMEOUT_MS = 1000;
+  private static final long TIMEOUT_MS = 5000;
 
   private final BudgetServiceFutureStub retryd;
 

@@ -11,7 +11,7 @@ import java.util.concurrent.TimeUnit;
 /** The connection to retryd. It is always there, as far as that can be: a question has no time to wait for it. */
 final class RetrydChannel {
   private static final long RECONNECT_EVERY_MS = 1000;
-  private static final long CLOSE_MS = 5000;
+  private static final long CLOSE_MS = 6000;
 
   private final ManagedChannel channel;
 
