@@ -34,6 +34,8 @@ public final class Retryd implements AutoCloseable {
   /** What a call is, in place of its full method name: selects the policy. 1 to 256 bytes; no ids in it. */
   public static final CallOptions.Key<String> OPERATION = CallOptions.Key.create("io.github.retryd.client.operation");
 
+  /** Further services share one throttle. */
+  private static final int THROTTLES_MAX = 1000;
   private static final Duration SETTLE = Duration.ofSeconds(1);
 
   private final Settings settings;
@@ -43,6 +45,7 @@ public final class Retryd implements AutoCloseable {
       new ThreadPoolExecutor(0, Integer.MAX_VALUE, 1, TimeUnit.SECONDS, new SynchronousQueue<>(), daemons("retryd"));
   private final UsageLedger usage = new UsageLedger(System::nanoTime);
   private final Map<String, Throttle> throttles = new ConcurrentHashMap<>();
+  private final Throttle sharedThrottle = new Throttle();
   private final Set<Runnable> waits = ConcurrentHashMap.newKeySet();
   private final RetrydChannel channel;
   private final Questions questions;
@@ -123,7 +126,13 @@ public final class Retryd implements AutoCloseable {
 
   /** The local throttle of the service that a channel leads to. */
   Throttle throttle(String authority) {
-    return throttles.computeIfAbsent(authority, name -> new Throttle());
+    Throttle known = throttles.get(authority);
+    if (known != null) {
+      return known;
+    }
+    return throttles.size() < THROTTLES_MAX
+        ? throttles.computeIfAbsent(authority, name -> new Throttle())
+        : sharedThrottle;
   }
 
   Settings settings() {

@@ -20,6 +20,8 @@ final class RetrydChannel {
         .executor(executor)
         // A question is asked once.
         .disableRetry()
+        // Behind a name of several addresses, every retryd gets its share.
+        .defaultLoadBalancingPolicy("round_robin")
         // So long that it never comes.
         .idleTimeout(Long.MAX_VALUE, TimeUnit.DAYS)
         .build();

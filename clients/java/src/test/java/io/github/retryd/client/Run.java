@@ -1,5 +1,6 @@
 package io.github.retryd.client;
 
+import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.protobuf.StringValue;
@@ -104,6 +105,19 @@ final class Run {
     }
   }
 
+  /** Where a Decision is expected, the time until the caller gives up counts from it. */
+  private void awaitDecision() throws InterruptedException {
+    boolean expected = scenario.has("expect") && scenario.getAsJsonObject("expect").has("reasons");
+    while (expected && !hasDecision(Testbed.play(name))) {
+      Thread.sleep(10);
+    }
+  }
+
+  private static boolean hasDecision(JsonObject play) {
+    JsonArray questions = play.getAsJsonArray("questions");
+    return !questions.isEmpty() && questions.get(0).getAsJsonObject().has("decision");
+  }
+
   private Status charge(Channel channel) throws Exception {
     Metadata headers = new Metadata();
     headers.put(PLAY, name);
@@ -113,8 +127,11 @@ final class Run {
 
     ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor();
     try (Context.CancellableContext context = Context.current().withCancellation()) {
-      number("cancel_after_ms")
-          .ifPresent(after -> timer.schedule(() -> context.cancel(null), after, TimeUnit.MILLISECONDS));
+      number("cancel_after_ms").ifPresent(after -> timer.submit(() -> {
+        awaitDecision();
+        Thread.sleep(after);
+        return context.cancel(null);
+      }));
       return context.call(() -> {
         try {
           ClientCalls.blockingUnaryCall(spoken, METHOD, options(), StringValue.of("do"));
