@@ -204,11 +204,11 @@ mod tests {
             let settings = Settings {
                 ask_timeout: Duration::from_millis(ask_ms),
                 report_every: Duration::from_millis(report_ms),
-                ..Settings::new("retryd:50051", &"t".repeat(128))
+                ..Settings::new("retryd:50051", "t".repeat(128))
             };
             assert!(settings.check().is_ok());
         }
-        assert!(Settings::new("retryd:50051", &"t".repeat(129)).check().is_err());
+        assert!(Settings::new("retryd:50051", "t".repeat(129)).check().is_err());
         assert!(Settings::new("http://", "t").check().is_err());
     }
 }

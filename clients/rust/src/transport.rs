@@ -18,6 +18,7 @@ type HttpConnectError = <legacy::connect::HttpConnector as Service<http::Uri>>::
 /// What a failed attempt is without an answer. After the headers of one, nothing proves that no
 /// work was done.
 pub(crate) fn describe(error: &(dyn Error + 'static), headers_came: bool) -> Failed {
+    for c in causes(error) {
     let known = causes(error).find_map(classify);
     let (category, evidence, status) = match known {
         Some((category, evidence)) => (category, evidence, None),
