@@ -181,3 +181,77 @@ impl<E: Send + 'static> RequestBody for UnsyncBoxBody<Bytes, E> {
         body.boxed_unsync()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    /// Frames, of which `None` is one that is not there yet.
+    struct Frames(VecDeque<Option<Frame<Bytes>>>);
+
+    impl Body for Frames {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            match self.0.pop_front() {
+                None => Poll::Ready(None),
+                Some(Some(frame)) => Poll::Ready(Some(Ok(frame))),
+                Some(None) => {
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+            }
+        }
+    }
+
+    type Boxed = UnsyncBoxBody<Bytes, Infallible>;
+
+    fn body(frames: &[Option<&'static str>]) -> Boxed {
+        let frames = frames.iter().map(|frame| frame.map(|text| Frame::data(text.into())));
+        Frames(frames.collect()).boxed_unsync()
+    }
+
+    #[tokio::test]
+    async fn what_is_all_there_is_whole() {
+        for (frames, text) in
+            [(&[][..], ""), (&[Some("one")], "one"), (&[Some("o"), Some("n"), Some("e")], "one")]
+        {
+            let Request::Whole(bytes) = read(body(frames)).await else { panic!("not whole") };
+            assert_eq!(bytes, text);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_yet_is_not_waited_for_nor_lost() {
+        let Request::Open(body) = read(body(&[Some("on"), None, Some("e")])).await else {
+            panic!("not open")
+        };
+        assert_eq!(body.size_hint().lower(), 2);
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "one");
+    }
+
+    #[tokio::test]
+    async fn trailers_cannot_be_sent_again() {
+        let trailers = Frames([Some(Frame::trailers(http::HeaderMap::new()))].into());
+        let Request::Open(body) = read(trailers.boxed_unsync()).await else { panic!("not open") };
+        assert!(body.collect().await.unwrap().trailers().is_some());
+    }
+
+    #[tokio::test]
+    async fn more_than_is_kept_is_large() {
+        let full = |size| Full::from(vec![0; size]);
+        let limit = REPLAYABLE_BYTES_MAX;
+        assert!(matches!(read(full(limit)).await, Request::Whole(it) if it.len() == limit));
+        assert!(matches!(read(full(limit + 1)).await, Request::Large(_)));
+
+        let unknown = Frames([Some(Frame::data(vec![0; limit + 1].into()))].into());
+        let Request::Large(body) = read(unknown.boxed_unsync()).await else { panic!("not large") };
+        assert_eq!(body.collect().await.unwrap().to_bytes().len(), limit + 1);
+    }
+}

@@ -18,7 +18,6 @@ type HttpConnectError = <legacy::connect::HttpConnector as Service<http::Uri>>::
 /// What a failed attempt is without an answer. After the headers of one, nothing proves that no
 /// work was done.
 pub(crate) fn describe(error: &(dyn Error + 'static), headers_came: bool) -> Failed {
-    for c in causes(error) {
     let known = causes(error).find_map(classify);
     let (category, evidence, status) = match known {
         Some((category, evidence)) => (category, evidence, None),
@@ -111,4 +110,51 @@ fn code(status: &Status) -> failure::Status {
 /// An error and what caused it, from the outside to the inside.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     successors(Some(error), |&error| error.source())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(error: impl Error + 'static, headers_came: bool, wanted: (Category, Evidence)) {
+        let failed = describe(&error, headers_came);
+        assert_eq!((failed.failure.category(), failed.evidence), wanted, "{error:?}");
+    }
+
+    fn connect_error(kind: io::ErrorKind, text: &'static str) -> tonic::ConnectError {
+        tonic::ConnectError(io::Error::new(kind, text).into())
+    }
+
+    #[test]
+    fn a_text_that_is_not_the_connectors_proves_nothing() {
+        let error = connect_error(io::ErrorKind::Other, "dns error");
+        check(error, false, (Category::Connect, Evidence::NotSent));
+        let error = io::Error::other("tcp connect error: Connection refused");
+        check(error, false, (Category::ConnectionReset, Evidence::MaybeProcessed));
+    }
+
+    #[test]
+    fn a_failed_handshake_sent_nothing() {
+        let error = connect_error(io::ErrorKind::InvalidData, "alert");
+        check(error, false, (Category::TlsHandshake, Evidence::NotSent));
+    }
+
+    #[test]
+    fn a_reason_without_a_frame_of_the_server_proves_nothing() {
+        let error = h2::Error::from(Reason::REFUSED_STREAM);
+        check(error, false, (Category::ConnectionReset, Evidence::MaybeProcessed));
+    }
+
+    #[test]
+    fn nothing_is_proven_after_headers() {
+        let error = connect_error(io::ErrorKind::Other, "strange");
+        check(error, true, (Category::Connect, Evidence::MaybeProcessed));
+    }
+
+    #[test]
+    fn what_another_layer_made_is_judged_by_its_code() {
+        let failed = describe(&Status::unauthenticated("connection refused"), false);
+        assert_eq!(failed.failure.status, Some(failure::Status::GrpcCode(16)));
+        assert_eq!(failed.evidence, Evidence::Unspecified);
+    }
 }

@@ -1,6 +1,5 @@
 //! One scripted call through an adapter, and what was seen of it.
 use std::{
-    collections::HashMap,
     convert::Infallible,
     sync::{
         Arc,
@@ -20,15 +19,15 @@ use tower::{ServiceBuilder, ServiceExt as _};
 
 use crate::testbed::{Play, Testbed};
 
-const OPERATION: &str = "payments.v1.Payments/Charge";
-
 /// How a call is made.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Terms {
     timeout_ms: Option<u64>,
     attempt_timeout_ms: Option<u64>,
     ask_timeout_ms: Option<u64>,
+    /// Without a name, the layer's own.
+    #[serde(default = "charge")]
     operation: Option<String>,
     #[serde(default)]
     declared: bool,
@@ -42,6 +41,16 @@ pub(crate) struct Terms {
     #[serde(default)]
     lease: u32,
     fallback: Option<bool>,
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        serde_json::from_str("{}").unwrap()
+    }
+}
+
+fn charge() -> Option<String> {
+    Some("payments.v1.Payments/Charge".into())
 }
 
 /// How a call ended for the application.
@@ -72,8 +81,8 @@ pub(crate) async fn play(
     script: &Value,
 ) -> Seen {
     let client = client(name, retryd, terms);
-    let operation = terms.operation.as_deref().unwrap_or(OPERATION);
     if 0 < terms.lease {
+        let operation = terms.operation.as_deref().unwrap();
         while client.leased(name, operation) < terms.lease {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -84,7 +93,7 @@ pub(crate) async fn play(
     let attempts = Arc::new(AtomicUsize::new(0));
     let started = Instant::now();
     let deadline = terms.timeout_ms.map(|timeout| started + Duration::from_millis(timeout));
-    let call = Call { operation: Some(operation.into()), deadline, ..Call::default() };
+    let call = Call { operation: terms.operation.clone(), deadline, ..Call::default() };
     let headers = headers(name, script, terms);
     let call = async {
         match adapter {
@@ -112,13 +121,12 @@ fn client(name: &str, retryd: &str, terms: &Terms) -> Client {
         key_header: terms.key_header.clone(),
         lease: terms.lease,
     };
-    let name_of_operation = terms.operation.as_deref().unwrap_or(OPERATION);
     let defaults = Settings::new(&Testbed::get().retryd[retryd], name);
     let settings = Settings {
         ask_timeout: ask_timeout.unwrap_or(defaults.ask_timeout),
         attempt_timeout: terms.attempt_timeout_ms.map(Duration::from_millis),
         fallback: terms.fallback.unwrap_or(true),
-        operations: HashMap::from([(name_of_operation.into(), operation)]),
+        operations: terms.operation.iter().map(|name| (name.clone(), operation.clone())).collect(),
         own_rules: terms.own_rules_ms.map(|wait| -> retryd_client::OwnRules {
             Arc::new(move |_, _| Some(Duration::from_millis(wait)))
         }),
@@ -194,10 +202,10 @@ async fn http(
         .service(hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build_http());
     let body = match terms.body.as_deref() {
         None | Some("buffer") => Full::new(Bytes::from("hello")).boxed_unsync(),
-        Some("stream") => OneWay { begun: false, rest: Some("hello".into()) }.boxed_unsync(),
+        Some("stream") => OneWay::new("hello").boxed_unsync(),
         Some(other) => panic!("no body `{other}`"),
     };
-    let mut request = http::Request::post(format!("{}/charges/1", Testbed::get().http[target]));
+    let mut request = http::Request::post(format!("{}/payments/4711", Testbed::get().http[target]));
     for (name, value) in headers {
         request = request.header(*name, value);
     }
@@ -222,8 +230,14 @@ where
     Ok((status, response.into_body().collect().await?.to_bytes()))
 }
 
+impl OneWay {
+    pub(crate) fn new(bytes: impl Into<Bytes>) -> OneWay {
+        OneWay { begun: false, rest: Some(bytes.into()) }
+    }
+}
+
 /// A body whose bytes are not there at once.
-struct OneWay {
+pub(crate) struct OneWay {
     begun: bool,
     rest: Option<Bytes>,
 }

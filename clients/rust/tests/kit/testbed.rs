@@ -29,7 +29,6 @@ pub(crate) struct Testbed {
 pub(crate) struct Play {
     pub(crate) arrivals: Vec<Arrival>,
     pub(crate) questions: Vec<Question>,
-    pub(crate) acquires: Vec<Value>,
     pub(crate) releases: Vec<Value>,
     pub(crate) usage: Value,
 }
