@@ -100,6 +100,7 @@ impl Tracked {
         self.class = decision.failure_class();
         if decision.shadow {
             let own_rules = self.client.settings().own_rules.as_ref();
+            let own_rules = own_rules.filter(|_| context.body_replayable);
             return match own_rules.and_then(|rules| rules(context, decision)) {
                 Some(wait) => self.wait(wait, None).await,
                 None => false,

@@ -135,8 +135,8 @@ where
         (body::Request::Whole(bytes), Protocol::Grpc) if !is_one_message(&bytes) => {
             return pass(service, Request::from_parts(parts, B::whole(bytes))).await;
         }
-        (body::Request::Whole(bytes), _) => (Some(bytes), None),
-        (body::Request::Large(body) | body::Request::Open(body), _) => (None, Some(body)),
+        (body::Request::Whole(bytes), _) => (Some(bytes.clone()), B::whole(bytes)),
+        (body::Request::Large(body) | body::Request::Open(body), _) => (None, body),
     };
     let facts = Facts {
         idempotency: idempotency(&parts, &layer.client, &names.operation),
@@ -148,8 +148,6 @@ where
     let mut call = Tracked::start(layer.client, throttle, facts);
     loop {
         let limit = call.attempt();
-        // A body that cannot be replayed has one attempt: nothing else is granted.
-        let body = body.take().unwrap_or_else(|| B::whole(bytes.clone().unwrap_or_default()));
         let request = Request::from_parts(with_timeout(parts.clone(), protocol, limit), body);
         let Outcome { failed, result } =
             attempt::send(&mut service, request, protocol, limit).await;
@@ -157,9 +155,10 @@ where
             call.succeeded();
             return result;
         };
-        if !call.failed(failed).await {
-            return result;
-        }
+        let again = call.failed(failed).await;
+        // Without its bytes there is no second attempt, whoever grants one.
+        let Some(bytes) = bytes.as_ref().filter(|_| again) else { return result };
+        body = B::whole(bytes.clone());
     }
 }
 

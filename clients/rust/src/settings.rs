@@ -10,15 +10,6 @@ use crate::pb::{Decision, RetryContext};
 pub type OwnRules = Arc<dyn Fn(&RetryContext, &Decision) -> Option<Duration> + Send + Sync>;
 
 /// Settings of a [`Client`](crate::Client).
-///
-/// ```
-/// use retryd_client::{Operation, Settings};
-///
-/// let settings = Settings {
-///     operations: [("payments.v1.Payments/Charge".into(), Operation::keyed("idempotency-key"))].into(),
-///     ..Settings::new("dns:///retryd:50051", "checkout")
-/// };
-/// ```
 #[derive(Clone)]
 pub struct Settings {
     /// Address of retryd, such as `dns:///retryd:50051` or `http://10.0.0.7:50051`.

@@ -119,6 +119,18 @@ async fn a_wait_ends_with_the_deadline() {
 }
 
 #[tokio::test]
+async fn own_rules_repeat_no_body_that_is_gone() {
+    let calls = Calls::with(Settings {
+        own_rules: Some(Arc::new(|_, _| Some(Duration::ZERO))),
+        ..settings("rust-layer-gone", "asked")
+    });
+    let mut request = http_request(OneWay::new("hello").boxed_unsync());
+    request.extensions_mut().insert(Call { operation: Some("observed".into()), ..Call::default() });
+    let answer = calls.send(request, vec![status(503), ok()]).await.unwrap();
+    assert_eq!((answer.status().as_u16(), calls.received()), (503, "hello".len()));
+}
+
+#[tokio::test]
 async fn a_caller_that_gives_up_gets_its_leased_retry_back() {
     // The wait of a leased retry is at most 100 ms, and given up at once: nothing polls it again.
     let calls = Calls::with(Settings {
