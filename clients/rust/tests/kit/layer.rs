@@ -28,6 +28,7 @@ use crate::{
 };
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
+type Answer = Result<Response<Begun<Body>>, BoxError>;
 
 #[tokio::test]
 async fn a_stream_of_requests_passes_untouched() {
@@ -237,7 +238,7 @@ impl Calls {
         &self,
         request: Request<Body>,
         answers: Vec<Result<Response<Body>, BoxError>>,
-    ) -> Pin<Box<dyn Future<Output = Result<Response<Begun<Body>>, BoxError>> + Send>> {
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
         let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
         let received = Arc::clone(&self.received);
         let service = service_fn(move |request: Request<Body>| {

@@ -4,7 +4,7 @@ use std::{
     env, fs,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::{ChildStdin, Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::OnceLock,
 };
 
@@ -48,8 +48,8 @@ pub(crate) struct Question {
 
 impl Testbed {
     pub(crate) fn get() -> &'static Testbed {
-        static STARTED: OnceLock<(Testbed, ChildStdin)> = OnceLock::new();
-        let (testbed, _stdin) = STARTED.get_or_init(start);
+        static STARTED: OnceLock<(Testbed, Child)> = OnceLock::new();
+        let (testbed, _child) = STARTED.get_or_init(start);
         testbed
     }
 
@@ -78,7 +78,7 @@ impl Testbed {
     }
 }
 
-fn start() -> (Testbed, ChildStdin) {
+fn start() -> (Testbed, Child) {
     let python = from_env("TESTBED_PYTHON", "target/clients/venv/bin/python");
     let retryd = from_env("RETRYD_BIN", "target/debug/retryd");
     for path in [&python, &retryd] {
@@ -96,7 +96,7 @@ fn start() -> (Testbed, ChildStdin) {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let testbed = serde_json::from_str(&line)
         .unwrap_or_else(|error| panic!("the testbed did not start: {error} in {line:?}"));
-    (testbed, child.stdin.take().unwrap())
+    (testbed, child)
 }
 
 fn from_env(variable: &str, default: &str) -> PathBuf {
