@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Targets beyond these share one throttle: a host made of ids would fill the memory.
-const TARGETS_MAX: usize = 10_000;
+const TARGETS_MAX: usize = 1000;
 
 /// What one call says about itself, as an extension of its request.
 #[derive(Clone, Debug, Default)]

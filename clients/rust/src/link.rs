@@ -115,7 +115,10 @@ impl Link {
                     for ((names, counts), result) in entries.into_iter().zip(results) {
                         if let Some(pb::usage_result::Outcome::Refusal(refusal)) = result.outcome {
                             tracing::warn!(?names, ?refusal, "retryd refuses a report");
-                            self.usage.give_back(&names, counts);
+                            // What is wrong with the others would be refused again.
+                            if Code::from(refusal.grpc_code.cast_signed()) == Code::Unavailable {
+                                self.usage.give_back(&names, counts);
+                            }
                         }
                     }
                 }

@@ -76,7 +76,9 @@ async fn calls_over(adapter: &str) {
             continue;
         }
         let name = format!("rust-calls-{adapter}-{place}");
-        let made = play(&name, adapter, &case.retryd, &case.target, &case.call, &case.script);
+        let decisions = case.expect.reasons.as_ref().map_or(0, Vec::len);
+        let made =
+            play(&name, adapter, &case.retryd, &case.target, &case.call, &case.script, decisions);
         let seen = made.await;
         played += 1;
         failed.extend(

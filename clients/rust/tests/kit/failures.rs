@@ -70,7 +70,8 @@ async fn evidence_of(library: &str, adapter: &str) {
             continue;
         }
         let name = format!("rust-failures-{adapter}-{place}");
-        let made = play(&name, adapter, "asked", &failure.target, &failure.call, &failure.script);
+        let made =
+            play(&name, adapter, "asked", &failure.target, &failure.call, &failure.script, 0);
         let questions = made.await.play.questions;
         let told = questions.first().map(|question| told(&question.context));
         let wanted = match rows.remove(&failure.name) {

@@ -71,7 +71,8 @@ pub(crate) struct Seen {
     pub(crate) play: Play,
 }
 
-/// Makes the call named `name` over `adapter`, and closes the client.
+/// Makes the call named `name` over `adapter`, and closes the client. It is given up only after so
+/// many `decisions`.
 pub(crate) async fn play(
     name: &str,
     adapter: &str,
@@ -79,6 +80,7 @@ pub(crate) async fn play(
     target: &str,
     terms: &Terms,
     script: &Value,
+    decisions: usize,
 ) -> Seen {
     let client = client(name, retryd, terms);
     if 0 < terms.lease {
@@ -103,13 +105,25 @@ pub(crate) async fn play(
         }
     };
     let ending = match terms.cancel_after_ms.map(Duration::from_millis) {
-        Some(patience) => tokio::time::timeout(patience, call).await.unwrap_or(Ending::Error),
+        Some(patience) => tokio::select! {
+            ending = call => ending,
+            () = given_up(name, decisions, patience) => Ending::Error,
+        },
         None => call.await,
     };
     let took = started.elapsed();
     client.close().await;
     let play = Testbed::get().play(name).await;
     Seen { ending, attempts: attempts.load(SeqCst), took, play }
+}
+
+/// Ends so long after so many Decisions were seen.
+async fn given_up(name: &str, decisions: usize, patience: Duration) {
+    let seen = |play: Play| play.questions.iter().filter(|it| it.decision.is_object()).count();
+    while seen(Testbed::get().play(name).await) < decisions {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    tokio::time::sleep(patience).await;
 }
 
 fn client(name: &str, retryd: &str, terms: &Terms) -> Client {

@@ -107,20 +107,18 @@ async fn vectors() {
         let file = path.file_stem().unwrap().to_string_lossy().into_owned();
         let vectors: Vectors = read(&path);
         let policy = vectors.policy.join("\n") + "\n";
-        let shared = Testbed::get().start_retryd(policy.clone()).await;
+        let shared = connect(&Testbed::get().start_retryd(policy.clone()).await);
         for (place, case) in vectors.cases.iter().enumerate() {
             if !case.needs.is_empty() {
                 continue;
             }
             for (turn, steps) in case.plays().into_iter().enumerate() {
-                let address = match case.alone {
-                    true => Testbed::get().start_retryd(policy.clone()).await,
+                let channel = match case.alone {
+                    true => connect(&Testbed::get().start_retryd(policy.clone()).await),
                     false => shared.clone(),
                 };
                 let mut player = Player {
-                    channel: Endpoint::from_shared(format!("http://{address}"))
-                        .unwrap()
-                        .connect_lazy(),
+                    channel,
                     base: &vectors.base,
                     revision: revision(&policy),
                     tenant: format!("{file}-{place}-{turn}"),
@@ -136,6 +134,10 @@ async fn vectors() {
     }
     println!("vectors: {played} sequences played");
     assert!(0 < played && failed.is_empty(), "{}", failed.join("\n"));
+}
+
+fn connect(address: &str) -> Channel {
+    Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy()
 }
 
 fn revision(policy: &str) -> String {
