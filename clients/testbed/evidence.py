@@ -43,6 +43,7 @@ How to read it:
 def main() -> None:
     page = written()
     if "--check" not in sys.argv[1:]:
+        PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(page)
     elif not PAGE.exists() or PAGE.read_text() != page:
         sys.exit("docs/evidence.md is not what clients/*/evidence.json say: run `python -m testbed.evidence`")
