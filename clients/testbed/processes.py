@@ -41,11 +41,11 @@ class Processes:
         self.folder.cleanup()
 
 
-def served_at(log: str) -> str | None:
-    """Where the calls are served, as soon as the log tells."""
+def served_at(log: str, port: str = "calls") -> str | None:
+    """Where one of its ports is, as soon as the log of `retryd serve` tells."""
     for line in log.splitlines(keepends=True):
         if line.endswith("\n") and line.startswith("{"):
             entry = json.loads(line)
-            if entry.get("message") == "listening" and entry.get("port") == "calls":
+            if entry.get("message") == "listening" and entry.get("port") == port:
                 return entry["listen"]
     return None

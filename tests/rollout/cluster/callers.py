@@ -6,17 +6,37 @@ from dataclasses import dataclass
 
 PIPE = asyncio.subprocess.PIPE
 RATE = 50
+# From the first call that fails with its connection until all of a client knows that the connection is gone.
+AWARE_MS = 250
+
+
+@dataclass
+class Failure:
+    """By the clock of the machine."""
+
+    text: str
+    began_ms: int
+    ended_ms: int
 
 
 @dataclass
 class Tally:
     client: str
     calls: int
-    failed: dict[str, int]
+    failed: list[Failure]
 
-    @property
-    def failures(self) -> int:
-        return sum(self.failed.values())
+    def beyond_flight(self, kills_ms: list[int]) -> list[Failure]:
+        """Failures of calls that were not in flight when a pod was killed.
+
+        A client knows that its connection is gone soon after the first call on it has failed. What it begins later,
+        until the next kill, was not in flight.
+        """
+        beyond = []
+        for kill, until in zip(kills_ms, [*kills_ms[1:], float("inf")], strict=True):
+            of_this = [failure for failure in self.failed if kill <= failure.ended_ms < until]
+            known = min((failure.ended_ms for failure in of_this), default=until) + AWARE_MS
+            beyond += [failure for failure in of_this if known < failure.began_ms]
+        return beyond + [failure for failure in self.failed if failure.ended_ms < kills_ms[0]]
 
 
 class Caller:
@@ -26,7 +46,9 @@ class Caller:
 
     async def start(self, address: str) -> None:
         """Returns when it has had its first answer."""
-        self.process = await asyncio.create_subprocess_exec(*[*self.command, address, str(RATE)], stdin=PIPE, stdout=PIPE)
+        self.process = await asyncio.create_subprocess_exec(
+            *[*self.command, address, str(RATE)], stdin=PIPE, stdout=PIPE
+        )
         line = await self.process.stdout.readline()
         if line.strip() != b"calling":
             raise RuntimeError(f"the caller {self.client} does not call: {line!r}")
@@ -36,4 +58,4 @@ class Caller:
         told = json.loads(await self.process.stdout.read())
         if await self.process.wait() != 0:
             raise RuntimeError(f"the caller {self.client} ended with {self.process.returncode}")
-        return Tally(self.client, told["calls"], told["failed"])
+        return Tally(self.client, told["calls"], [Failure(**failure) for failure in told["failed"]])

@@ -1,6 +1,7 @@
 """The controllers: a Deployment that is rolled, and the EndpointSlice that follows its pods."""
 
 import asyncio
+import time
 
 from .pod import Pod
 from .service import Service
@@ -15,6 +16,7 @@ class Deployment:
         self.replicas = replicas
         self.pods: list[Pod] = []
         self.ending: list[asyncio.Task] = []
+        self.kills_ms: list[int] = []
 
     async def start(self) -> None:
         for _ in range(self.replicas):
@@ -33,6 +35,7 @@ class Deployment:
         """Each pod dies in its turn. The kubelet notices, and a new one takes its place."""
         for victim in list(self.pods):
             self.pods.remove(victim)
+            self.kills_ms.append(time.time_ns() // 1_000_000)
             victim.process.kill()
             await victim.ended()
             await self.add()

@@ -1,12 +1,13 @@
 """One pod: a real retryd, and the kubelet's probes of it."""
 
 import asyncio
-import json
 import signal
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from testbed.processes import served_at
 
 PIPE = asyncio.subprocess.PIPE
 
@@ -36,7 +37,9 @@ class Pod:
 
     async def start(self) -> None:
         self.log = tempfile.NamedTemporaryFile(prefix="retryd-pod-", suffix=".log")  # noqa: SIM115 as long as the pod
-        ports = [argument for port in ("listen", "probe-listen", "admin-listen") for argument in (f"--{port}", "127.0.0.1:0")]
+        ports = [
+            argument for port in ("listen", "probe-listen", "admin-listen") for argument in (f"--{port}", "127.0.0.1:0")
+        ]
         self.process = await asyncio.create_subprocess_exec(
             *[self.tools.retryd, "serve", "--drain-delay", f"{DRAIN_DELAY_SECONDS}s", *ports],
             stdout=self.log,
@@ -49,12 +52,13 @@ class Pod:
 
     async def listening(self, port: str) -> str:
         for _ in range(6000):
-            for line in Path(self.log.name).read_text().splitlines():
-                entry = json.loads(line) if line.endswith("}") else {}
-                if entry.get("message") == "listening" and entry.get("port") == port:
-                    return entry["listen"]
+            if address := served_at(self.logged(), port):
+                return address
             await asyncio.sleep(0.01)
-        raise RuntimeError(f"a pod does not serve {port}:\n{Path(self.log.name).read_text()}")
+        raise RuntimeError(f"a pod does not serve {port}:\n{self.logged()}")
+
+    def logged(self) -> str:
+        return Path(self.log.name).read_text()
 
     async def watch(self, address: str, service: str, told: Callable[[bool, str], None]) -> None:
         """Success counts at once (successThreshold 1), a failure when it has come so often in a row."""

@@ -22,7 +22,13 @@ import (
 	"github.com/retryd/retryd/clients/go/retrydv1"
 )
 
-const deadline = 5 * time.Second
+const deadline = 30 * time.Second
+
+type failure struct {
+	Text    string `json:"text"`
+	BeganMs int64  `json:"began_ms"`
+	EndedMs int64  `json:"ended_ms"`
+}
 
 func main() {
 	waitForReady := flag.Bool("wait-for-ready", false, "wait for a connection")
@@ -60,7 +66,7 @@ func main() {
 		inFlight sync.WaitGroup
 		lock     sync.Mutex
 		calls    int
-		failed   = map[string]int{}
+		failed   = []failure{}
 	)
 	due := time.NewTicker(time.Duration(float64(time.Second) / rate))
 	for running := true; running; {
@@ -70,10 +76,15 @@ func main() {
 		case <-due.C:
 			calls++
 			inFlight.Go(func() {
+				began := time.Now()
 				if err := decide(); err != nil {
 					lock.Lock()
 					defer lock.Unlock()
-					failed[fmt.Sprintf("%s: %s", status.Code(err), status.Convert(err).Message())]++
+					failed = append(failed, failure{
+						Text:    fmt.Sprintf("%s: %s", status.Code(err), status.Convert(err).Message()),
+						BeganMs: began.UnixMilli(),
+						EndedMs: time.Now().UnixMilli(),
+					})
 				}
 			})
 		}

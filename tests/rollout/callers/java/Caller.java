@@ -1,3 +1,5 @@
+import com.google.common.util.concurrent.ListenableFuture;
+import io.github.retryd.v1.Decision;
 import io.github.retryd.v1.Failure;
 import io.github.retryd.v1.RetryContext;
 import io.github.retryd.v1.RetryServiceGrpc;
@@ -6,10 +8,10 @@ import io.grpc.InsecureChannelCredentials;
 import io.grpc.Status;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.TreeMap;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -17,7 +19,7 @@ import java.util.concurrent.TimeUnit;
  * {@code calling} when it has had its first answer, and a tally at the end.
  */
 public final class Caller {
-  private static final int DEADLINE_SECONDS = 5;
+  private static final int DEADLINE_SECONDS = 30;
 
   public static void main(String[] arguments) throws Exception {
     String address = arguments[arguments.length - 2];
@@ -36,32 +38,45 @@ public final class Caller {
     System.out.println("calling");
 
     var decide = stub;
-    var calls = new ArrayList<Future<?>>();
+    var calls = new ArrayList<Call>();
     var timer = Executors.newSingleThreadScheduledExecutor();
     var due = timer.scheduleAtFixedRate(
-        () -> calls.add(decide.withDeadlineAfter(DEADLINE_SECONDS, TimeUnit.SECONDS).decide(question)),
+        () -> calls.add(new Call(decide.withDeadlineAfter(DEADLINE_SECONDS, TimeUnit.SECONDS).decide(question))),
         0, (long) (1e9 / rate), TimeUnit.NANOSECONDS);
     System.in.readAllBytes();
     due.cancel(false);
     timer.shutdown();
     timer.awaitTermination(1, TimeUnit.MINUTES);
 
-    var failed = new TreeMap<String, Integer>();
-    for (Future<?> call : calls) {
-      try {
-        call.get();
-      } catch (ExecutionException e) {
-        Status status = Status.fromThrowable(e);
-        failed.merge(status.getCode() + ": " + status.getDescription(), 1, Integer::sum);
-      }
+    var failed = new ArrayList<String>();
+    for (Call call : calls) {
+      call.failure().ifPresent(failed::add);
     }
     channel.shutdownNow().awaitTermination(5, TimeUnit.SECONDS);
-    System.out.println("{\"calls\": " + calls.size() + ", \"failed\": " + json(failed) + "}");
+    System.out.println("{\"calls\": " + calls.size() + ", \"failed\": " + failed + "}");
   }
 
-  private static String json(TreeMap<String, Integer> counts) {
-    var entries = new ArrayList<String>();
-    counts.forEach((text, count) -> entries.add("\"" + text.replaceAll("[\"\\\\\\p{Cntrl}]", " ") + "\": " + count));
-    return "{" + String.join(", ", entries) + "}";
+  private static final class Call {
+    private final long beganMs = System.currentTimeMillis();
+    private final CompletableFuture<Long> endedMs = new CompletableFuture<>();
+    private final ListenableFuture<Decision> answer;
+
+    Call(ListenableFuture<Decision> answer) {
+      this.answer = answer;
+      answer.addListener(() -> endedMs.complete(System.currentTimeMillis()), Runnable::run);
+    }
+
+    /** As JSON. */
+    Optional<String> failure() throws InterruptedException {
+      long ended = endedMs.join();
+      try {
+        answer.get();
+        return Optional.empty();
+      } catch (ExecutionException e) {
+        Status status = Status.fromThrowable(e);
+        String text = (status.getCode() + ": " + status.getDescription()).replaceAll("[\"\\\\\\p{Cntrl}]", " ");
+        return Optional.of("{\"text\": \"" + text + "\", \"began_ms\": " + beganMs + ", \"ended_ms\": " + ended + "}");
+      }
+    }
   }
 }

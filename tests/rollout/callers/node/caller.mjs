@@ -12,7 +12,7 @@ const { DecisionSchema, RetryContextSchema } = await import(
   fileURLToPath(new URL("dist/gen/retryd/v1/retryd_pb.js", kit))
 );
 
-const DEADLINE_MS = 5000;
+const DEADLINE_MS = 30_000;
 const [address, rate] = process.argv.slice(-2);
 const client = new grpc.Client(address, grpc.credentials.createInsecure());
 const question = create(RetryContextSchema, {
@@ -23,9 +23,10 @@ const question = create(RetryContextSchema, {
   failure: { status: { case: "grpcCode", value: grpc.status.RESOURCE_EXHAUSTED } },
 });
 
-/** Resolves to the error, if there is one. */
+/** Resolves to what failed, if anything did. */
 function decide() {
   const metadata = new grpc.Metadata({ waitForReady: process.argv.includes("--wait-for-ready") });
+  const began_ms = Date.now();
   return new Promise((resolve) => {
     client.makeUnaryRequest(
       "/retryd.v1.RetryService/Decide",
@@ -34,23 +35,26 @@ function decide() {
       question,
       metadata,
       { deadline: Date.now() + DEADLINE_MS },
-      (error) => resolve(error),
+      (error) =>
+        resolve(
+          error && {
+            text: `${grpc.status[error.code]}: ${error.details}`,
+            began_ms,
+            ended_ms: Date.now(),
+          },
+        ),
     );
   });
 }
 
 const first = await decide();
-if (first) throw first;
+if (first) throw new Error(first.text);
 console.log("calling");
 
 const calls = [];
 const timer = setInterval(() => calls.push(decide()), 1000 / Number(rate));
 for await (const _ of process.stdin);
 clearInterval(timer);
-const failed = {};
-for (const error of (await Promise.all(calls)).filter(Boolean)) {
-  const text = `${grpc.status[error.code]}: ${error.details}`;
-  failed[text] = (failed[text] ?? 0) + 1;
-}
+const failed = (await Promise.all(calls)).filter(Boolean);
 client.close();
 console.log(JSON.stringify({ calls: calls.length, failed }));

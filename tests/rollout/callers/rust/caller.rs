@@ -1,13 +1,27 @@
 //! Calls Decide at a fixed rate until standard input ends: `caller [--wait-for-ready] ADDRESS RATE`. Prints `calling`
 //! when it has had its first answer, and a tally at the end.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's program may stop at what it does not expect")]
-use std::{collections::BTreeMap, env, error::Error as _, io::Read as _, thread, time::Duration};
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a program of a test may stop at what it does not expect, and reads the clock for itself"
+)]
+use std::{
+    env,
+    error::Error,
+    io::Read as _,
+    iter::successors,
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use retryd::wire::pb::{self, retry_service_client::RetryServiceClient};
+use serde::Serialize;
 use tokio::{sync::oneshot, task::JoinSet, time};
 use tonic::{Request, Status, transport::Channel, transport::Endpoint};
 
-const DEADLINE: Duration = Duration::from_secs(5);
+const DEADLINE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(50);
 
 #[tokio::main]
 async fn main() {
@@ -32,28 +46,46 @@ async fn main() {
             _ = &mut end => break,
         };
     }
-    let (count, mut failed) = (calls.len(), BTreeMap::<String, usize>::new());
-    for status in calls.join_all().await.into_iter().filter_map(Result::err) {
-        *failed.entry(format!("{:?}: {}", status.code(), status.message())).or_default() += 1;
-    }
+    let count = calls.len();
+    let failed: Vec<_> = calls.join_all().await.into_iter().filter_map(Result::err).collect();
     println!("{}", serde_json::json!({ "calls": count, "failed": failed }));
 }
 
-async fn decide(channel: Channel, waits: bool) -> Result<(), Status> {
+#[derive(Debug, Serialize)]
+struct Failed {
+    text: String,
+    began_ms: u128,
+    ended_ms: u128,
+}
+
+/// Asks once; and as long as nothing was sent, again. Other clients do so by themselves: at once when a
+/// connection ends before the turn of the call has come, and after a while if they wait for ready.
+async fn decide(channel: Channel, waits: bool) -> Result<(), Failed> {
+    let began_ms = now_ms();
     let asked = async {
         loop {
             match RetryServiceClient::new(channel.clone()).decide(question()).await {
-                // tonic cannot wait for ready, so this does: nothing was sent.
-                Err(status) if waits && is_connect(&status) => time::sleep(Duration::from_millis(50)).await,
+                Err(status) if is_unwritten(&status) => {}
+                Err(status) if waits && has_no_connection(&status) => time::sleep(PAUSE).await,
                 answer => return answer.map(drop),
             }
         }
     };
-    time::timeout(DEADLINE, asked).await.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer")))
+    let answer = time::timeout(DEADLINE, asked).await;
+    let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer")));
+    answer.map_err(|status| {
+        let told: Vec<_> = causes(&status).map(ToString::to_string).collect();
+        Failed { text: told.join(": "), began_ms, ended_ms: now_ms() }
+    })
+}
+
+fn now_ms() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
 }
 
 fn question() -> Request<pb::RetryContext> {
-    let failure = pb::Failure { status: Some(pb::failure::Status::GrpcCode(8)), ..Default::default() };
+    let failure =
+        pb::Failure { status: Some(pb::failure::Status::GrpcCode(8)), ..Default::default() };
     Request::new(pb::RetryContext {
         tenant: "rollout".into(),
         operation: "rust".into(),
@@ -64,14 +96,16 @@ fn question() -> Request<pb::RetryContext> {
     })
 }
 
-/// Whether no connection came about.
-fn is_connect(status: &Status) -> bool {
-    let mut source = status.source();
-    while let Some(error) = source {
-        if error.downcast_ref::<tonic::ConnectError>().is_some() {
-            return true;
-        }
-        source = error.source();
-    }
-    false
+/// hyper says this of requests only that it has not begun to write.
+fn is_unwritten(status: &Status) -> bool {
+    let is_canceled = hyper::Error::is_canceled;
+    causes(status).any(|cause| cause.downcast_ref().is_some_and(is_canceled))
+}
+
+fn has_no_connection(status: &Status) -> bool {
+    causes(status).any(|cause| cause.is::<tonic::ConnectError>())
+}
+
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    successors(Some(error), |&error| error.source())
 }
