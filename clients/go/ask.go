@@ -31,10 +31,13 @@ func (c *Client) ask(ctx context.Context, question *retrydv1.RetryContext) (*ret
 func (c *Client) tell(caller context.Context, question *retrydv1.RetryContext) {
 	remind(caller, question)
 	c.background.start(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, c.settings.AskTimeout)
+		asking, cancel := context.WithTimeout(ctx, c.settings.AskTimeout)
 		defer cancel()
+		decision, err := c.decide(asking, question)
 		// Nobody repeats the call, whatever the answer is.
-		_, _ = c.decide(ctx, question)
+		if err == nil && decision.GetVerdict() == retrydv1.Verdict_VERDICT_RETRY && !decision.GetShadow() {
+			c.giveBack(ctx, question)
+		}
 	})
 }
 
@@ -60,17 +63,19 @@ func (c *Client) decide(ctx context.Context, question *retrydv1.RetryContext) (*
 }
 
 // release gives back, in the background, the retry that was granted to the question and not sent.
-func (c *Client) release(n name, question *retrydv1.RetryContext) {
-	c.background.start(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, taskTimeout)
-		defer cancel()
-		// What does not arrive is lost, as it would have been without the attempt.
-		_, _ = c.budgets.ReleaseRetries(ctx, &retrydv1.ReleaseRetriesRequest{
-			Tenant: n.tenant, Operation: n.operation, Unused: 1,
-			Grant: &retrydv1.ReleaseRetriesRequest_Decided{Decided: &retrydv1.DecidedAttempt{
-				CallId: question.GetCallId(), AttemptsMade: question.GetAttemptsMade(),
-			}},
-		})
+func (c *Client) release(question *retrydv1.RetryContext) {
+	c.background.start(func(ctx context.Context) { c.giveBack(ctx, question) })
+}
+
+func (c *Client) giveBack(ctx context.Context, question *retrydv1.RetryContext) {
+	ctx, cancel := context.WithTimeout(ctx, taskTimeout)
+	defer cancel()
+	// What does not arrive is lost, as it would have been without the attempt.
+	_, _ = c.budgets.ReleaseRetries(ctx, &retrydv1.ReleaseRetriesRequest{
+		Tenant: question.GetTenant(), Operation: question.GetOperation(), Unused: 1,
+		Grant: &retrydv1.ReleaseRetriesRequest_Decided{Decided: &retrydv1.DecidedAttempt{
+			CallId: question.GetCallId(), AttemptsMade: question.GetAttemptsMade(),
+		}},
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 
 const (
 	// tasksMax is how many tasks may run at once: in an outage every call would like to start one.
-	tasksMax = 100
+	tasksMax = 1000
 	// taskTimeout is how long a question of a task may take.
 	taskTimeout = time.Second
 )

@@ -115,6 +115,10 @@ func (k *call) decide(ctx context.Context, failed *retrydv1.RetryContext) (wait 
 
 	decision, err := c.ask(ctx, failed)
 	if err != nil {
+		if ctx.Err() != nil {
+			// Nobody has heard the answer, which may have been a grant.
+			c.release(failed)
+		}
 		if c.settings.DisableFallback || !leavesUsAlone(status.Code(err)) {
 			return 0, false
 		}
@@ -131,7 +135,7 @@ func (k *call) decide(ctx context.Context, failed *retrydv1.RetryContext) (wait 
 	if decision.GetVerdict() != retrydv1.Verdict_VERDICT_RETRY {
 		return 0, false
 	}
-	k.giveBack = func() { c.release(k.name, failed) }
+	k.giveBack = func() { c.release(failed) }
 	return decision.GetDelay().AsDuration(), true
 }
 

@@ -28,6 +28,10 @@ func TestSettingsAreRefusedInOneMessage(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
+	if _, err := New(Settings{Target: "target", Tenant: strings.Repeat("x", 129), Operations: map[string]Operation{"a\nb": {}}}); err == nil ||
+		!strings.Contains(err.Error(), "`Tenant`") || !strings.Contains(err.Error(), `"a\nb"`) {
+		t.Errorf("names that retryd refuses: %v", err)
+	}
 	for _, wrong := range []string{"`Target`", "`Tenant`", "`AskTimeout`", "`AttemptTimeout`", "`ReportEvery`", "`Lease` of \"op\""} {
 		if !strings.Contains(err.Error(), wrong) {
 			t.Errorf("%s is missing in %q", wrong, err)
@@ -211,6 +215,44 @@ func TestACallerThatGivesUpEndsTheQuestionToo(t *testing.T) {
 	}()
 	if again(client, ctx) {
 		t.Error("repeated")
+	}
+}
+
+func TestAGrantThatNobodyWaitedForIsGivenBack(t *testing.T) {
+	arrived := make(chan struct{}, 1)
+	retryd := &fake{decide: func(ctx context.Context, _ *retrydv1.RetryContext) (*retrydv1.Decision, error) {
+		arrived <- struct{}{}
+		time.Sleep(20 * time.Millisecond)
+		return &retrydv1.Decision{Verdict: retrydv1.Verdict_VERDICT_RETRY}, nil
+	}}
+	retryd.serve(t, "")
+	for name, before := range map[string]bool{"given up before the question": true, "given up during the question": false} {
+		t.Run(name, func(t *testing.T) {
+			_, _, given := retryd.heard()
+			client := newClient(t, retryd.address, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			if before {
+				cancel()
+			} else {
+				go func() {
+					<-arrived
+					cancel()
+				}()
+			}
+			if again(client, ctx) {
+				t.Error("repeated")
+			}
+			if err := client.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, releases := retryd.heard(); len(releases) != len(given)+1 || releases[len(given)].GetDecided().GetAttemptsMade() != 1 {
+				t.Errorf("released %v", releases[len(given):])
+			}
+			cancel()
+			for len(arrived) != 0 {
+				<-arrived
+			}
+		})
 	}
 }
 

@@ -50,5 +50,6 @@ func (c *Client) invoke(caller context.Context, options []grpc.CallOption, attem
 
 func sendsMetadata(ctx context.Context, key string) bool {
 	sent, _ := metadata.FromOutgoingContext(ctx)
-	return key != "" && len(sent.Get(key)) != 0
+	// An empty value is no key to any server.
+	return key != "" && strings.Join(sent.Get(key), "") != ""
 }

@@ -40,13 +40,19 @@ func (p *grpcProbe) describe(caller, ctx context.Context, err error) *failure {
 	// An interceptor may have made the error, or more than one attempt. Then nothing is known.
 	watched := p.ends == 1 && p.ended == err
 	opened := p.peer.Addr != nil
-	answered := len(p.header) != 0 || len(p.trailer) != 0
+	begun := len(p.header) != 0
+	answered := begun || len(p.trailer) != 0
 	f := &failure{
 		what: &retrydv1.Failure{
 			Category: retrydv1.FailureCategory_FAILURE_CATEGORY_STATUS,
 			Status:   &retrydv1.Failure_GrpcCode{GrpcCode: uint32(said.Code())},
 		},
 		hint: p.hint(said),
+	}
+	if watched && begun {
+		// Whoever makes the status now, the server has begun its answer: even a code that a policy takes for
+		// a refusal is none, such as RESOURCE_EXHAUSTED for an answer that is too large.
+		f.evidence = retrydv1.Evidence_EVIDENCE_MAYBE_PROCESSED
 	}
 	if !watched || answered {
 		return f
@@ -122,11 +128,10 @@ func (p *grpcProbe) hint(said *status.Status) *retrydv1.ServerHint {
 	var hint retrydv1.ServerHint
 	present := false
 	if pushback := p.trailer.Get("grpc-retry-pushback-ms"); len(pushback) != 0 {
-		joined := strings.Join(pushback, ",")
-		hint.GrpcRetryPushbackMs, present = &joined, true
+		hint.GrpcRetryPushbackMs, present = headerText(pushback), true
 	}
 	for _, detail := range said.Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok && info.RetryDelay != nil {
+		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay().IsValid() {
 			hint.RetryAfter, present = info.GetRetryDelay(), true
 		}
 	}

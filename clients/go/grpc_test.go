@@ -10,12 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/retryd/retryd/clients/go/retrydv1"
@@ -69,8 +72,44 @@ func TestTheTextOfAServerProvesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			asked := askedOver(t, testbed.GRPC["faulty"], string(script))
-			wantFailure(t, asked, retrydv1.FailureCategory_FAILURE_CATEGORY_STATUS, retrydv1.Evidence_EVIDENCE_UNSPECIFIED)
+			evidence := retrydv1.Evidence_EVIDENCE_UNSPECIFIED
+			if headersFirst {
+				evidence = retrydv1.Evidence_EVIDENCE_MAYBE_PROCESSED
+			}
+			wantFailure(t, asked, retrydv1.FailureCategory_FAILURE_CATEGORY_STATUS, evidence)
 		}
+	}
+}
+
+// RESOURCE_EXHAUSTED reads as a refusal where nothing else is known. Here the service has done its work.
+func TestAnAnswerThatIsTooLargeIsNoRefusal(t *testing.T) {
+	asked := askedOver(t, testbed.GRPC["faulty"], `[{"ok": true}]`, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1)))
+	if asked.GetFailure().GetGrpcCode() != uint32(codes.ResourceExhausted) {
+		t.Error(asked.GetFailure())
+	}
+	wantFailure(t, asked, retrydv1.FailureCategory_FAILURE_CATEGORY_STATUS, retrydv1.Evidence_EVIDENCE_MAYBE_PROCESSED)
+}
+
+func TestAnEmptyKeyIsNone(t *testing.T) {
+	for key, sent := range map[string]bool{"": false, "k1": true} {
+		if sendsMetadata(metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", key), "Idempotency-Key") != sent {
+			t.Errorf("key %q", key)
+		}
+	}
+}
+
+// What retryd would refuse must not end the question.
+func TestAHintThatCannotBeToldIsNone(t *testing.T) {
+	made, err := status.New(codes.Unavailable, "").WithDetails(&errdetails.RetryInfo{RetryDelay: &durationpb.Duration{Seconds: 1, Nanos: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hint := (&grpcProbe{}).hint(made); hint != nil {
+		t.Error(hint)
+	}
+	hint := (&grpcProbe{trailer: metadata.Pairs("grpc-retry-pushback-ms", "\xff")}).hint(made)
+	if _, err := proto.Marshal(hint); err != nil || !forbids(hint) {
+		t.Errorf("%v, %v", hint, err)
 	}
 }
 

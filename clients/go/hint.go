@@ -41,6 +41,13 @@ func longestHint(hint *retrydv1.ServerHint) (wait time.Duration, ok bool) {
 	return wait, true
 }
 
+// headerText is a header as it is told: several values are none that can be read, and a message carries
+// no bytes that are no text.
+func headerText(values []string) *string {
+	text := strings.ToValidUTF8(strings.Join(values, ","), "?")
+	return &text
+}
+
 func readPushback(text string) (time.Duration, bool) {
 	ms, err := strconv.ParseInt(text, 10, 32)
 	// ParseInt takes signs and leading zeros, too.

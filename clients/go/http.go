@@ -1,6 +1,7 @@
 package retryd
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -11,8 +12,9 @@ import (
 const (
 	// discardMax is how much of a failed answer is read so that its connection can be used again.
 	discardMax = 64 << 10
-	// discardTimeout is how long that may take.
-	discardTimeout = 100 * time.Millisecond
+	// discardTimeout is how long that may take. The next attempt waits for it, and the answer has had the
+	// time of the question and of the wait to arrive.
+	discardTimeout = 10 * time.Millisecond
 )
 
 // Transport repeats requests that fail, with a status of 400 and above or without an answer, if
@@ -20,7 +22,8 @@ const (
 //
 // A request can be repeated if it has no body, or one with GetBody, which [http.NewRequest] sets for
 // buffers. An answer belongs to the application from its headers on: a body that breaks off is not
-// repeated.
+// repeated. net/http itself repeats a request without a body, or with the header Idempotency-Key, when a
+// kept connection turns out to be dead; what was sent then is never told as not sent.
 func (c *Client) Transport(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -34,7 +37,7 @@ type roundTripper struct {
 }
 
 func (t *roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
-	call := t.client.begin(request.Context(), request.URL.Host, request.Method+" "+request.URL.Hostname())
+	call := t.client.begin(request.Context(), request.URL.Host, cmp.Or(request.Method, http.MethodGet)+" "+request.URL.Hostname())
 	call.bodyReplayable = request.Body == nil || request.Body == http.NoBody || request.GetBody != nil
 	call.keySent = call.rules.KeyHeader != "" && request.Header.Get(call.rules.KeyHeader) != ""
 	for body := request.Body; ; {
@@ -47,7 +50,7 @@ func (t *roundTripper) RoundTrip(request *http.Request) (*http.Response, error) 
 		if !call.again(request.Context(), attempt.failed) {
 			return attempt.response, attempt.err
 		}
-		if request.GetBody != nil {
+		if request.Body != nil && request.GetBody != nil {
 			var err error
 			if body, err = request.GetBody(); err != nil {
 				call.unsent()
@@ -88,9 +91,13 @@ func (t *roundTripper) attempt(request *http.Request, body io.ReadCloser) *httpA
 	if a.response.StatusCode >= http.StatusBadRequest {
 		a.failed = describeResponse(a.response)
 	}
-	// The context has to live as long as the body. After a switch of protocols that is the connection,
-	// which must stay writable.
-	if a.response.StatusCode != http.StatusSwitchingProtocols {
+	switch {
+	case a.response.Body == nil:
+		// Of a layer that is no [http.Transport]; net/http takes it for an empty one.
+		cancel(nil)
+	case a.response.StatusCode != http.StatusSwitchingProtocols:
+		// The context has to live as long as the body. After a switch of protocols that is the connection,
+		// which must stay writable.
 		a.response.Body = &cancelBody{a.response.Body, cancel}
 	}
 	return a
@@ -107,7 +114,7 @@ func (c *Client) limit(cancel context.CancelCauseFunc) (inTime func() bool) {
 
 // discard ends an answer that nobody will read.
 func (a *httpAttempt) discard() {
-	if a.response == nil {
+	if a.response == nil || a.response.Body == nil {
 		return
 	}
 	timer := time.AfterFunc(discardTimeout, func() { a.cancel(nil) })

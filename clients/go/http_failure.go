@@ -88,7 +88,7 @@ func describeResponse(response *http.Response) *failure {
 		Status:   &retrydv1.Failure_HttpStatus{HttpStatus: uint32(response.StatusCode)},
 	}}
 	if said := response.Header.Values("Retry-After"); len(said) != 0 {
-		f.hint = &retrydv1.ServerHint{RetryAfterHeader: &said[0], DateHeader: response.Header.Get("Date")}
+		f.hint = &retrydv1.ServerHint{RetryAfterHeader: headerText(said), DateHeader: strings.ToValidUTF8(response.Header.Get("Date"), "?")}
 	}
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -244,4 +245,41 @@ type closedBody struct {
 func (b *closedBody) Close() error {
 	b.closed = true
 	return nil
+}
+
+// As many a stand-in of a test answers; net/http takes it for an empty body.
+func TestAnAnswerWithoutABody(t *testing.T) {
+	client, _ := repeating(t, nil)
+	statuses := []int{503, 204}
+	bodiless := roundTripperFunc(func(*http.Request) (*http.Response, error) {
+		status := statuses[0]
+		statuses = statuses[1:]
+		return &http.Response{StatusCode: status}, nil
+	})
+	response, err := (&http.Client{Transport: client.Transport(bodiless)}).Get("http://127.0.0.1")
+	if err != nil || response.StatusCode != 204 {
+		t.Fatal(response, err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARequestWithoutAMethodIsAGet(t *testing.T) {
+	client := newClient(t, testbed.Retryd["asked"], nil)
+	empty := roundTripperFunc(func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 204}, nil })
+	request := &http.Request{URL: &url.URL{Scheme: "http", Host: "service:8080"}}
+	if _, err := client.Transport(empty).RoundTrip(request); err != nil {
+		t.Fatal(err)
+	}
+	if counted := client.usage.take(name{client.settings.Tenant, "GET service"}); counted.requests != 1 {
+		t.Error(counted)
+	}
+}
+
+func TestSeveralRetryAftersAreOneThatCannotBeRead(t *testing.T) {
+	f := describeResponse(&http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"1", "3600"}}})
+	if _, readable := longestHint(f.hint); readable || f.hint.GetRetryAfterHeader() != "1,3600" {
+		t.Error(f.hint)
+	}
 }

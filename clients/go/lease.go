@@ -34,7 +34,7 @@ func (l *leases) due(n name) bool {
 	held := l.byName[n]
 	switch {
 	case held == nil:
-		if namesMax <= len(l.byName) {
+		if namesMax <= len(l.byName) || !n.isKnowable() {
 			return false
 		}
 		if l.byName == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,12 +82,17 @@ func (s Settings) filled() (Settings, error) {
 	}
 	check(s.Target != "", "`Target` is required")
 	check(s.Tenant != "", "`Tenant` is required")
+	check(s.Tenant == "" || isName(s.Tenant, tenantBytesMax),
+		"`Tenant` is no text of 1 to %d bytes without control characters: %q", tenantBytesMax, s.Tenant)
 	check(askTimeoutMin <= s.AskTimeout && s.AskTimeout <= askTimeoutMax,
 		"`AskTimeout` is %v, not %v to %v", s.AskTimeout, askTimeoutMin, askTimeoutMax)
 	check(0 <= s.AttemptTimeout, "`AttemptTimeout` is negative: %v", s.AttemptTimeout)
 	check(reportEveryMin <= s.ReportEvery && s.ReportEvery <= reportEveryMax,
 		"`ReportEvery` is %v, not %v to %v", s.ReportEvery, reportEveryMin, reportEveryMax)
-	for name, operation := range s.Operations {
+	for _, name := range slices.Sorted(maps.Keys(s.Operations)) {
+		operation := s.Operations[name]
+		check(isName(name, operationBytesMax),
+			"an operation's name is no text of 1 to %d bytes without control characters: %q", operationBytesMax, name)
 		check(operation.Lease <= leaseMax, "`Lease` of %q is %d, not 0 to %d", name, operation.Lease, leaseMax)
 	}
 	if wrong != nil {

@@ -1,8 +1,11 @@
 package retryd
 
 import (
+	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -13,6 +16,8 @@ import (
 type name struct{ tenant, operation string }
 
 const (
+	tenantBytesMax    = 128
+	operationBytesMax = 256
 	// namesMax is how many names are kept. Calls under further ones are not counted.
 	namesMax = 10_000
 	// countMax is the most that retryd takes as one count.
@@ -33,6 +38,16 @@ type tally struct {
 	retriedSuccesses  uint64
 	// Of the retried ones, by the class of the last failure.
 	transient, throttling, timeout uint64
+}
+
+// isName tells whether retryd takes the text as a tenant or an operation.
+func isName(text string, bytesMax int) bool {
+	return 0 < len(text) && len(text) <= bytesMax && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// isKnowable tells whether retryd takes the name. One that it refuses could spoil a whole report.
+func (n name) isKnowable() bool {
+	return isName(n.tenant, tenantBytesMax) && isName(n.operation, operationBytesMax)
 }
 
 // started counts a call.
@@ -85,7 +100,7 @@ func (u *usage) add(n name, t tally) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	have, known := u.tallies[n]
-	if !known && namesMax <= len(u.tallies) {
+	if !known && (namesMax <= len(u.tallies) || !n.isKnowable()) {
 		return
 	}
 	if u.tallies == nil {

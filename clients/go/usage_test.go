@@ -149,7 +149,10 @@ func TestFateOfAReport(t *testing.T) {
 func TestANameThatIsRefusedDoesNotStopTheOthers(t *testing.T) {
 	client := newClient(t, testbed.Retryd["asked"], nil)
 	good := name{client.settings.Tenant, "op"}
-	client.usage.started(name{client.settings.Tenant, strings.Repeat("x", 257)})
+	for _, bad := range []string{"", strings.Repeat("x", 257), "a\nb", "\xff", strings.Repeat("much too long for a report", 100_000)} {
+		client.usage.started(name{client.settings.Tenant, bad})
+		client.usage.started(name{bad, "op"})
+	}
 	client.usage.started(good)
 	if err := client.report(t.Context()); err != nil {
 		t.Fatal(err)
