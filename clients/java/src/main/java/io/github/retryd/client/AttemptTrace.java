@@ -14,8 +14,9 @@ final class AttemptTrace extends ClientStreamTracer.Factory {
 
   @Override
   public ClientStreamTracer newClientStreamTracer(ClientStreamTracer.StreamInfo info, Metadata headers) {
-    // The server has not touched what was repeated transparently. A retryPolicy, or hedging, repeats other streams too.
-    repeated |= 0 < info.getPreviousAttempts() || info.isHedging();
+    // The server has not touched what was repeated transparently. A retryPolicy, hedging, or an interceptor that calls
+    // again repeats other streams too.
+    repeated |= 0 < info.getPreviousAttempts() || info.isHedging() || last != null && !info.isTransparentRetry();
     last = new Stream();
     return last;
   }

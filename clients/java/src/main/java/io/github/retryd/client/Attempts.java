@@ -3,7 +3,6 @@ package io.github.retryd.client;
 import com.google.common.util.concurrent.MoreExecutors;
 import io.github.retryd.v1.FailureClass;
 import io.github.retryd.v1.RetryContext;
-import io.grpc.Attributes;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
 import io.grpc.ClientCall;
@@ -35,20 +34,16 @@ final class Attempts<ReqT, RespT> {
   private final CallFacts facts;
   private final Throttle throttle;
   private final ClientCall.Listener<RespT> listener;
+  private final Outgoing<ReqT, RespT> outgoing = new Outgoing<>();
   private Request<ReqT> request;
 
   // Guarded by this, while which is held nothing foreign is called.
   private Phase phase = Phase.UNSENT;
-  private Cancellation cancellation;
-  private int requested;
   private int attempts;
   private Attempt<RespT> attempt;
-  private ClientCall<ReqT, RespT> sent;
   private FailureClass failureClass = FailureClass.FAILURE_CLASS_UNSPECIFIED;
   private Judge.Grant grant;
-  private Retryd.Wait wait;
-
-  private record Cancellation(String message, Throwable cause) {}
+  private Waits.Wait wait;
 
   Attempts(Retryd retryd, MethodDescriptor<ReqT, RespT> method, CallOptions options, Channel channel, Context context,
       ClientCall.Listener<RespT> listener) {
@@ -60,7 +55,7 @@ final class Attempts<ReqT, RespT> {
     this.listener = listener;
     this.executor = options.getExecutor() == null ? retryd.executor() : options.getExecutor();
     this.facts = new CallFacts(retryd.settings(), method, options, context);
-    this.throttle = retryd.throttle(channel.authority());
+    this.throttle = retryd.throttles().of(channel.authority());
   }
 
   /** Sends the first attempt. */
@@ -69,52 +64,31 @@ final class Attempts<ReqT, RespT> {
     context.run(this::send);
   }
 
-  /** The application takes so many messages more. */
-  void request(int messages) {
-    ClientCall<ReqT, RespT> running;
-    synchronized (this) {
-      requested += messages;
-      running = sent;
-    }
-    if (running != null) {
-      running.request(messages);
-    }
+  /** The application's demand, and its cancellation, of whatever attempt is under way. */
+  Outgoing<ReqT, RespT> outgoing() {
+    return outgoing;
   }
 
   /** The application gives the call up. */
   void cancel(String message, Throwable cause) {
-    Phase before;
-    ClientCall<ReqT, RespT> running;
-    synchronized (this) {
-      if (cancellation != null) {
-        return;
-      }
-      cancellation = new Cancellation(message, cause);
-      before = phase;
-      running = sent;
-      if (phase == Phase.UNSENT) {
-        phase = Phase.OVER;
-      }
+    if (!outgoing.cancel(message, cause)) {
+      return;
     }
-    if (before == Phase.UNSENT) {
+    boolean unsent;
+    synchronized (this) {
+      unsent = phase == Phase.UNSENT;
+      phase = unsent ? Phase.OVER : phase;
+    }
+    if (unsent) {
       Status status = Status.CANCELLED.withDescription(message).withCause(cause);
       executor.execute(context.wrap(() -> listener.onClose(status, new Metadata())));
-    }
-    if (before == Phase.SENDING && running != null) {
-      running.cancel(message, cause);
     }
     giveUp();
   }
 
-  Attributes attributes() {
-    synchronized (this) {
-      return sent == null ? Attributes.EMPTY : sent.getAttributes();
-    }
-  }
-
   /** Sends the next attempt, unless the call was given up meanwhile. */
   private void send() {
-    Attempt<RespT> started = new Attempt<>(listener, retryd.settings().attemptTimeout(), this::closed);
+    Attempt<RespT> next = new Attempt<>(listener, retryd.settings().attemptTimeout(), this::closed);
     boolean first;
     synchronized (this) {
       if (phase != Phase.UNSENT && phase != Phase.WAITING) {
@@ -123,42 +97,25 @@ final class Attempts<ReqT, RespT> {
       first = phase == Phase.UNSENT;
       phase = Phase.SENDING;
       attempts++;
-      attempt = started;
-      sent = null;
+      attempt = next;
       grant = null;
       wait = null;
     }
+    // While an attempt is under way, it hears of the context by itself.
+    context.removeListener(cancelled);
+    outgoing.begin(next);
     if (first) {
       retryd.usage().started(facts.name());
       retryd.leases().keep(facts.name(), facts.operation().lease());
     }
-    ClientCall<ReqT, RespT> call = channel.newCall(method, started.options(options));
+    ClientCall<ReqT, RespT> call = channel.newCall(method, next.options(options));
     try {
-      request.send(call, started);
+      request.send(call, next);
     } catch (RuntimeException | Error fault) {
       call.cancel("the request could not be sent", fault);
       throw fault;
     }
-    hand(started, call);
-  }
-
-  /** From now on the application's own demand and cancellation reach the attempt; here is what came before. */
-  private void hand(Attempt<RespT> started, ClientCall<ReqT, RespT> call) {
-    int due;
-    Cancellation cancelled;
-    synchronized (this) {
-      if (attempt == started) {
-        sent = call;
-      }
-      due = requested;
-      cancelled = cancellation;
-    }
-    if (0 < due) {
-      call.request(due);
-    }
-    if (cancelled != null) {
-      call.cancel(cancelled.message(), cancelled.cause());
-    }
+    outgoing.started(next, call);
   }
 
   private void closed(Attempt<RespT> ended) {
@@ -166,23 +123,29 @@ final class Attempts<ReqT, RespT> {
       succeeded(ended);
       return;
     }
-    RetryContext question = question(ended);
+    boolean givenUp = outgoing.isCancelled() || context.isCancelled();
+    RetryContext.Builder asked = facts.question(ended, request, givenUp).setRuntimeDraining(retryd.isDraining());
+    RetryContext question;
     boolean over;
     synchronized (this) {
       if (phase != Phase.SENDING) {
         return;
       }
-      over = isGivenUp() || facts.isDeadlinePassed() || ended.isDelivered();
+      question = asked.setAttemptsMade(attempts).build();
+      // Who cancels from here on finds the call in the next phase, and ends it.
+      over = givenUp || outgoing.isCancelled() || facts.isDeadlinePassed() || ended.isDelivered();
       phase = over ? Phase.OVER : Phase.ASKING;
     }
     if (over) {
       retryd.judge().tell(question, throttle);
-      context.removeListener(cancelled);
       ended.end();
       return;
     }
-    if (question.getAttemptsMade() == 1) {
-      context.addListener(cancelled, MoreExecutors.directExecutor());
+    // Called at once if the context is cancelled already.
+    context.addListener(cancelled, MoreExecutors.directExecutor());
+    if (isOver()) {
+      // Given up in between. A context may outlive its calls by far.
+      context.removeListener(cancelled);
     }
     retryd.judge().next(question, throttle).thenAccept(granted -> judged(ended, granted));
   }
@@ -198,7 +161,6 @@ final class Attempts<ReqT, RespT> {
       retryd.usage().succeededAtOnce(facts.name());
     } else {
       retryd.usage().succeededLater(facts.name(), failureClass);
-      context.removeListener(cancelled);
     }
     ended.end();
   }
@@ -226,7 +188,7 @@ final class Attempts<ReqT, RespT> {
   }
 
   private void await(Judge.Grant granted) {
-    Retryd.Wait begun = retryd.await(
+    Waits.Wait begun = retryd.waits().begin(
         facts.withinDeadline(granted.delay()), () -> executor.execute(context.wrap(this::resume)), this::giveUp);
     synchronized (this) {
       if (grant == granted && phase == Phase.WAITING) {
@@ -239,7 +201,7 @@ final class Attempts<ReqT, RespT> {
 
   /** The wait is over. */
   private void resume() {
-    Retryd.Wait ended;
+    Waits.Wait ended;
     Attempt<RespT> failed;
     synchronized (this) {
       ended = wait;
@@ -266,7 +228,7 @@ final class Attempts<ReqT, RespT> {
   /** Ends a call that is judged or waits; an attempt under way ends by itself. */
   private void giveUp() {
     Judge.Grant unused;
-    Retryd.Wait stopped;
+    Waits.Wait stopped;
     Attempt<RespT> failed;
     synchronized (this) {
       if (phase != Phase.ASKING && phase != Phase.WAITING) {
@@ -286,35 +248,12 @@ final class Attempts<ReqT, RespT> {
     end(failed);
   }
 
+  private synchronized boolean isOver() {
+    return phase == Phase.OVER;
+  }
+
   private void end(Attempt<RespT> last) {
     context.removeListener(cancelled);
     executor.execute(context.wrap(last::end));
-  }
-
-  private RetryContext question(Attempt<RespT> failed) {
-    Failures.End end = Failures.End.OTHER;
-    int made;
-    synchronized (this) {
-      made = attempts;
-      if (failed.status().getCode() == Status.Code.CANCELLED && isGivenUp()) {
-        end = Failures.End.CANCELLED_BY_CALLER;
-      } else if (failed.isTimedOut() && !facts.isDeadlinePassed()) {
-        end = Failures.End.ATTEMPT_TIMED_OUT;
-      }
-    }
-    Failures.Described described = Failures.describe(failed.status(), failed.trace(), end);
-    RetryContext.Builder question = facts.question(request.headers())
-        .setAttemptsMade(made)
-        .setBodyReplayable(request.isReplayable())
-        .setFirstByteDelivered(failed.isDelivered())
-        .setRuntimeDraining(retryd.isDraining())
-        .setFailure(described.failure())
-        .setEvidence(described.evidence());
-    Failures.hint(failed.trailers()).ifPresent(question::setHint);
-    return question.build();
-  }
-
-  private boolean isGivenUp() {
-    return cancellation != null || context.isCancelled();
   }
 }

@@ -7,11 +7,12 @@ import io.grpc.Context;
 import io.grpc.Deadline;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
+import io.grpc.Status;
 import java.time.Duration;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 
-/** What every question about one call has in common. */
+/** What is known about one call, and so about each of its attempts. */
 final class CallFacts {
   private final UsageLedger.Name name;
   private final Operation operation;
@@ -44,8 +45,27 @@ final class CallFacts {
     return deadline != null && remaining().compareTo(wait) < 0 ? remaining() : wait;
   }
 
-  /** A question without its answer to the one thing that differs: what went wrong. */
-  RetryContext.Builder question(Metadata headers) {
+  /** The question about a failed attempt; {@code givenUp} says that the caller does not wait for its end. */
+  RetryContext.Builder question(Attempt<?> failed, Request<?> request, boolean givenUp) {
+    Failures.Described described = Failures.describe(failed.status(), failed.trace(), end(failed, givenUp));
+    RetryContext.Builder question = common(request.headers())
+        .setBodyReplayable(request.isReplayable())
+        .setFirstByteDelivered(failed.isDelivered())
+        .setFailure(described.failure())
+        .setEvidence(described.evidence());
+    Failures.hint(failed.trailers()).ifPresent(question::setHint);
+    return question;
+  }
+
+  private Failures.End end(Attempt<?> failed, boolean givenUp) {
+    if (givenUp && failed.status().getCode() == Status.Code.CANCELLED) {
+      return Failures.End.CANCELLED_BY_CALLER;
+    }
+    return failed.isTimedOut() && !isDeadlinePassed() ? Failures.End.ATTEMPT_TIMED_OUT : Failures.End.OTHER;
+  }
+
+  /** What every question about the call has in common. */
+  private RetryContext.Builder common(Metadata headers) {
     RetryContext.Builder question = RetryContext.newBuilder()
         .setTenant(name.tenant())
         .setOperation(name.operation())
@@ -64,8 +84,10 @@ final class CallFacts {
     return Duration.ofNanos(Math.max(0, deadline.timeRemaining(TimeUnit.NANOSECONDS)));
   }
 
+  /** An empty value is no key to any server. */
   private static boolean carries(Metadata headers, String header) {
-    return headers.containsKey(Metadata.Key.of(header, Metadata.ASCII_STRING_MARSHALLER));
+    Iterable<String> values = headers.getAll(Metadata.Key.of(header, Metadata.ASCII_STRING_MARSHALLER));
+    return values != null && !String.join("", values).isEmpty();
   }
 
   private static Deadline earlier(Deadline one, Deadline other) {

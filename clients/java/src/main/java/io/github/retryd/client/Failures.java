@@ -123,7 +123,7 @@ final class Failures {
   static Optional<ServerHint> hint(Metadata trailers) {
     ServerHint.Builder hint = ServerHint.newBuilder();
     ErrorDetails.find(trailers, RetryInfo.class)
-        .filter(RetryInfo::hasRetryDelay)
+        .filter(info -> info.hasRetryDelay() && Durations.isValid(info.getRetryDelay()))
         .ifPresent(info -> hint.setRetryAfter(info.getRetryDelay()));
     if (trailers.containsKey(PUSHBACK)) {
       hint.setGrpcRetryPushbackMs(joined(trailers, PUSHBACK));

@@ -5,6 +5,7 @@ import io.github.retryd.v1.FailureClass;
 import io.github.retryd.v1.RetryContext;
 import io.github.retryd.v1.Verdict;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.logging.Level;
@@ -52,7 +53,11 @@ final class Judge {
   /** Tells of a failure whose call is over. */
   void tell(RetryContext attempt, Throttle throttle) {
     count(attempt, throttle);
-    questions.ask(attempt, settings.askTimeout());
+    questions.ask(attempt, settings.askTimeout()).thenAccept(answer -> {
+      if (answer.decision() != null && isGrant(answer.decision())) {
+        budgets.releaseGrant(attempt);
+      }
+    });
   }
 
   private static void count(RetryContext attempt, Throttle throttle) {
@@ -74,18 +79,23 @@ final class Judge {
     if (decision.getShadow()) {
       return ownRules(attempt, decision).map(delay -> new Grant(delay, decision.getFailureClass(), NOTHING));
     }
-    // A verdict that this kit does not know is no leave.
-    if (decision.getVerdict() != Verdict.VERDICT_RETRY) {
+    if (!isGrant(decision)) {
       return Optional.empty();
     }
     return Optional.of(new Grant(Durations.toJava(decision.getDelay()), decision.getFailureClass(),
         () -> budgets.releaseGrant(attempt)));
   }
 
+  /** A verdict that this kit does not know is no leave. */
+  private static boolean isGrant(Decision decision) {
+    return !decision.getShadow() && decision.getVerdict() == Verdict.VERDICT_RETRY;
+  }
+
   private Optional<Duration> ownRules(RetryContext attempt, Decision decision) {
     try {
-      return settings.ownRules().delay(attempt, decision);
-    } catch (RuntimeException error) {
+      return Objects.requireNonNull(settings.ownRules().delay(attempt, decision), "no answer");
+    } catch (RuntimeException | Error error) {
+      // Whatever it is, the call must come to its end.
       log.log(Level.WARNING, "the caller's own rules failed, so that nothing is repeated", error);
       return Optional.empty();
     }

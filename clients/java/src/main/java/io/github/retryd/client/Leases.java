@@ -24,7 +24,7 @@ final class Leases {
 
   /** Sees to it, in the background, that there are retries to spend. Asked when a call starts: who is idle takes none. */
   void keep(UsageLedger.Name name, int wanted) {
-    if (0 < wanted && (leases.size() < UsageLedger.NAMES_MAX || leases.containsKey(name))) {
+    if (0 < wanted && name.isKnowable() && (leases.size() < UsageLedger.NAMES_MAX || leases.containsKey(name))) {
       leases.computeIfAbsent(name, Lease::new).keep(wanted);
     }
   }

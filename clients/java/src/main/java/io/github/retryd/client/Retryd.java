@@ -4,17 +4,15 @@ import io.grpc.CallOptions;
 import io.grpc.ChannelCredentials;
 import io.grpc.ClientInterceptor;
 import java.time.Duration;
-import java.util.Map;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 
 /**
  * Repeats failed unary calls when retryd allows it. One for each process is enough: it holds one connection to retryd,
@@ -34,8 +32,7 @@ public final class Retryd implements AutoCloseable {
   /** What a call is, in place of its full method name: selects the policy. 1 to 256 bytes; no ids in it. */
   public static final CallOptions.Key<String> OPERATION = CallOptions.Key.create("io.github.retryd.client.operation");
 
-  /** Further services share one throttle. */
-  private static final int THROTTLES_MAX = 1000;
+  private static final Logger log = Logger.getLogger(Retryd.class.getName());
   private static final Duration SETTLE = Duration.ofSeconds(1);
 
   private final Settings settings;
@@ -44,9 +41,8 @@ public final class Retryd implements AutoCloseable {
   private final Executor executor =
       new ThreadPoolExecutor(0, Integer.MAX_VALUE, 1, TimeUnit.SECONDS, new SynchronousQueue<>(), daemons("retryd"));
   private final UsageLedger usage = new UsageLedger(System::nanoTime);
-  private final Map<String, Throttle> throttles = new ConcurrentHashMap<>();
-  private final Throttle sharedThrottle = new Throttle();
-  private final Set<Runnable> waits = ConcurrentHashMap.newKeySet();
+  private final Throttles throttles = new Throttles();
+  private final Waits waits = new Waits(timer);
   private final RetrydChannel channel;
   private final Questions questions;
   private final Reports reports;
@@ -64,7 +60,7 @@ public final class Retryd implements AutoCloseable {
     questions = new Questions(channel.get(), usage);
     judge = new Judge(settings, questions, leases, budgets);
     long every = settings.reportEvery().toNanos();
-    timer.scheduleAtFixedRate(reports::send, every, every, TimeUnit.NANOSECONDS);
+    timer.scheduleAtFixedRate(this::report, every, every, TimeUnit.NANOSECONDS);
     settings.operations().forEach((operation, known) ->
         leases.keep(new UsageLedger.Name(settings.tenant(), operation), known.lease()));
   }
@@ -86,13 +82,13 @@ public final class Retryd implements AutoCloseable {
 
   /**
    * Ends the calls that wait for their next attempt with their failure, reports the usage that is left, gives unused
-   * leases back, and closes the connection to retryd. Takes no longer than a question may, and a few seconds. Calls that are still under way, or
-   * are made later, go on without retryd.
+   * leases back, and closes the connection to retryd. Takes no longer than a question may, and a few seconds. Calls
+   * that are still under way, or are made later, go on without retryd.
    */
   @Override
   public void close() {
     timer.shutdownNow();
-    waits.forEach(Runnable::run);
+    waits.close();
     try {
       questions.settle(settings.askTimeout().plus(SETTLE));
     } catch (InterruptedException interrupted) {
@@ -103,40 +99,25 @@ public final class Retryd implements AutoCloseable {
     channel.close();
   }
 
-  /** Runs {@code wake} after {@code delay}, or {@code end} when this is closed before that. */
-  Wait await(Duration delay, Runnable wake, Runnable end) {
-    waits.add(end);
+  /** What is thrown here would end the reports for ever. */
+  private void report() {
     try {
-      var alarm = timer.schedule(wake, TimeUnit.NANOSECONDS.convert(delay), TimeUnit.NANOSECONDS);
-      return () -> {
-        waits.remove(end);
-        alarm.cancel(false);
-      };
-    } catch (RejectedExecutionException closed) {
-      waits.remove(end);
-      end.run();
-      return () -> {};
+      reports.send();
+    } catch (RuntimeException | Error fault) {
+      log.log(Level.WARNING, "usage could not be reported", fault);
     }
-  }
-
-  /** A wait that is under way, or is over. */
-  interface Wait {
-    void stop();
-  }
-
-  /** The local throttle of the service that a channel leads to. */
-  Throttle throttle(String authority) {
-    Throttle known = throttles.get(authority);
-    if (known != null) {
-      return known;
-    }
-    return throttles.size() < THROTTLES_MAX
-        ? throttles.computeIfAbsent(authority, name -> new Throttle())
-        : sharedThrottle;
   }
 
   Settings settings() {
     return settings;
+  }
+
+  Throttles throttles() {
+    return throttles;
+  }
+
+  Waits waits() {
+    return waits;
   }
 
   Judge judge() {

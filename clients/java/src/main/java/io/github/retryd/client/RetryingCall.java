@@ -53,7 +53,7 @@ final class RetryingCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
 
   @Override
   public void request(int messages) {
-    attempts.request(messages);
+    attempts.outgoing().request(messages);
   }
 
   @Override
@@ -65,6 +65,6 @@ final class RetryingCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
 
   @Override
   public Attributes getAttributes() {
-    return attempts == null ? Attributes.EMPTY : attempts.attributes();
+    return attempts == null ? Attributes.EMPTY : attempts.outgoing().attributes();
   }
 }

@@ -3,7 +3,6 @@ package io.github.retryd.client;
 import io.grpc.ChannelCredentials;
 import io.grpc.InsecureChannelCredentials;
 import io.grpc.Metadata;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -22,8 +21,6 @@ record Settings(
     Duration reportEvery,
     Map<String, Operation> operations,
     OwnRules ownRules) {
-  static final int TENANT_BYTES_MAX = 128;
-  static final int OPERATION_BYTES_MAX = 256;
   static final int LEASE_MAX = 1000;
 
   Operation operation(String name) {
@@ -48,7 +45,9 @@ record Settings(
       faults.clear();
       present("target", target);
       present("tenant", tenant);
-      name("tenant", tenant, TENANT_BYTES_MAX);
+      if (tenant != null && !tenant.isEmpty()) {
+        name("tenant", tenant, UsageLedger.Name.TENANT_BYTES_MAX);
+      }
       range("askTimeout", askTimeout, Duration.ofMillis(1), Duration.ofSeconds(10));
       if (attemptTimeout != null) {
         require(!attemptTimeout.isNegative() && !attemptTimeout.isZero(), "`attemptTimeout` is not more than 0");
@@ -63,8 +62,7 @@ record Settings(
     }
 
     private void operation(String name, Operation operation) {
-      require(!name.isEmpty(), "an operation has no name");
-      name("operation", name, OPERATION_BYTES_MAX);
+      name("operation", name, UsageLedger.Name.OPERATION_BYTES_MAX);
       operation.keyHeader().ifPresent(header -> require(isHeader(header),
           "`keyHeader` of `" + name + "` is no name of a header"));
       require(0 <= operation.lease() && operation.lease() <= LEASE_MAX,
@@ -76,11 +74,8 @@ record Settings(
     }
 
     private void name(String setting, String value, int most) {
-      if (value != null) {
-        require(value.getBytes(StandardCharsets.UTF_8).length <= most,
-            "`" + setting + "` has more than " + most + " bytes");
-        require(value.chars().noneMatch(Character::isISOControl), "`" + setting + "` has control characters");
-      }
+      require(UsageLedger.Name.isName(value, most),
+          "`" + setting + "` is no text of 1 to " + most + " bytes without control characters");
     }
 
     private void range(String setting, Duration value, Duration least, Duration most) {

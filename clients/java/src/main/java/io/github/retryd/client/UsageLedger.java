@@ -2,6 +2,7 @@ package io.github.retryd.client;
 
 import io.github.retryd.v1.FailureClass;
 import io.github.retryd.v1.Usage;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
@@ -27,7 +28,24 @@ final class UsageLedger {
   }
 
   /** Whose usage, and of what. */
-  record Name(String tenant, String operation) {}
+  record Name(String tenant, String operation) {
+    static final int TENANT_BYTES_MAX = 128;
+    static final int OPERATION_BYTES_MAX = 256;
+
+    /** Whether retryd takes it. A name that it refuses could spoil a whole report. */
+    boolean isKnowable() {
+      return isName(tenant, TENANT_BYTES_MAX) && isName(operation, OPERATION_BYTES_MAX);
+    }
+
+    /** Whether retryd takes a text as a tenant or an operation. */
+    static boolean isName(String text, int most) {
+      return !text.isEmpty()
+          // Never fewer bytes than chars.
+          && text.length() <= most
+          && text.getBytes(StandardCharsets.UTF_8).length <= most
+          && text.chars().noneMatch(Character::isISOControl);
+    }
+  }
 
   /** Counts, and since when they were gathered. */
   record Counts(Usage usage, long sinceNanos) {}
@@ -84,6 +102,9 @@ final class UsageLedger {
   }
 
   private void count(Name name, Consumer<Usage.Builder> event) {
+    if (!name.isKnowable()) {
+      return;
+    }
     counts.compute(name, (same, before) -> {
       if (before == null) {
         before = limited(new Counts(Usage.getDefaultInstance(), nanoTime.getAsLong()));

@@ -5,9 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.common.util.concurrent.ListenableFuture;
+import com.google.protobuf.Any;
 import com.google.protobuf.StringValue;
+import com.google.rpc.RetryInfo;
 import io.github.retryd.client.FakeService.Answer;
 import io.github.retryd.v1.Decision;
+import io.github.retryd.v1.Evidence;
 import io.github.retryd.v1.ReleaseRetriesRequest;
 import io.github.retryd.v1.RetryContext;
 import io.github.retryd.v1.Usage;
@@ -15,16 +18,23 @@ import io.github.retryd.v1.Verdict;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
 import io.grpc.ClientCall;
+import io.grpc.ClientInterceptor;
+import io.grpc.ClientInterceptors;
 import io.grpc.Context;
+import io.grpc.Grpc;
+import io.grpc.InsecureChannelCredentials;
+import io.grpc.ManagedChannel;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.stub.ClientCalls;
+import io.grpc.stub.MetadataUtils;
 import io.grpc.stub.StreamObserver;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -281,6 +291,102 @@ class RetryingCallTest {
       assertEquals("of the server", failure(charge(service.through(retryd), CallOptions.DEFAULT)).getDescription());
       assertEquals(1, service.arrivals.size());
     }
+  }
+
+  @Test
+  void ownRulesWithoutAnAnswerRepeatNothing() throws Exception {
+    Decision observed = FakeRetryd.retryAfter(1).toBuilder().setShadow(true).build();
+    try (FakeRetryd fake = new FakeRetryd(question -> observed);
+        FakeService service = new FakeService(Answer.UNAVAILABLE);
+        Retryd retryd = fake.client().ownRules((attempt, decision) -> null).build()) {
+      assertEquals("of the server", failure(charge(service.through(retryd), CallOptions.DEFAULT)).getDescription());
+    }
+  }
+
+  @Test
+  void anEmptyKeyIsNone() throws Exception {
+    Metadata.Key<String> key = Metadata.Key.of("idempotency-key", Metadata.ASCII_STRING_MARSHALLER);
+    Operation charge = Operation.DEFAULT.withKeyHeader("idempotency-key");
+    for (String value : List.of("", "k1")) {
+      try (FakeRetryd fake = new FakeRetryd(AT_ONCE);
+          FakeService service = new FakeService(Answer.UNAVAILABLE, Answer.OK);
+          Retryd retryd = fake.client().operation(Run.METHOD.getFullMethodName(), charge).build()) {
+        Metadata headers = new Metadata();
+        headers.put(key, value);
+        Channel channel =
+            ClientInterceptors.intercept(service.through(retryd), MetadataUtils.newAttachHeadersInterceptor(headers));
+        charge(channel, CallOptions.DEFAULT).get();
+        assertEquals(!value.isEmpty(), FakeRetryd.next(fake.questions).getIdempotency().getKeySent());
+      }
+    }
+  }
+
+  @Test
+  void anInterceptorThatCallsAgainLeavesNothingProven() throws Exception {
+    try (FakeRetryd fake = new FakeRetryd(AT_ONCE);
+        FakeService service = new FakeService(Answer.UNAVAILABLE, Answer.OK);
+        Retryd retryd = fake.client().build()) {
+      ManagedChannel closed =
+          Grpc.newChannelBuilder("127.0.0.1:1", InsecureChannelCredentials.create()).build();
+      try {
+        // The service has worked on the first; the second finds nobody.
+        ClientInterceptor again = new ClientInterceptor() {
+          @Override
+          public <ReqT, RespT> ClientCall<ReqT, RespT> interceptCall(
+              MethodDescriptor<ReqT, RespT> method, CallOptions options, Channel next) {
+            if (service.arrivals.isEmpty()) {
+              ClientCalls.futureUnaryCall(next.newCall(Run.METHOD, options), StringValue.of("do"));
+              while (service.arrivals.isEmpty()) {
+                Thread.onSpinWait();
+              }
+              return closed.newCall(method, options);
+            }
+            return next.newCall(method, options);
+          }
+        };
+        charge(ClientInterceptors.intercept(service.channel, again, retryd.interceptor()), CallOptions.DEFAULT).get();
+        assertEquals(Evidence.EVIDENCE_UNSPECIFIED, FakeRetryd.next(fake.questions).getEvidence());
+      } finally {
+        closed.shutdownNow();
+      }
+    }
+  }
+
+  @Test
+  void aGrantAfterTheEndIsGivenBack() throws Exception {
+    try (FakeRetryd fake = new FakeRetryd(AT_ONCE); Retryd retryd = fake.client().build()) {
+      RetryContext told = RetryContext.newBuilder().setTenant("shop-1").setOperation("charge").setCallId("1").setAttemptsMade(2).build();
+      retryd.judge().tell(told, new Throttle());
+      assertGivenBack(told, FakeRetryd.next(fake.releases));
+    }
+  }
+
+  @Test
+  void aContextThatIsCancelledEndsALaterWaitToo() throws Exception {
+    try (FakeRetryd fake = new FakeRetryd(
+            question -> FakeRetryd.retryAfter(question.getAttemptsMade() == 1 ? 1 : 1_800_000));
+        FakeService service = new FakeService(Answer.UNAVAILABLE);
+        Retryd retryd = fake.client().build();
+        Context.CancellableContext context = Context.current().withCancellation()) {
+      ListenableFuture<StringValue> answer =
+          context.call(() -> charge(service.through(retryd), CallOptions.DEFAULT));
+      FakeRetryd.next(fake.questions);
+      RetryContext second = FakeRetryd.next(fake.questions);
+      context.cancel(null);
+      assertEquals("of the server", failure(answer).getDescription());
+      assertGivenBack(second, FakeRetryd.next(fake.releases));
+    }
+  }
+
+  @Test
+  void aHintThatCannotBeToldIsNone() {
+    com.google.rpc.Status status = com.google.rpc.Status.newBuilder()
+        .addDetails(Any.pack(RetryInfo.newBuilder()
+            .setRetryDelay(com.google.protobuf.Duration.newBuilder().setSeconds(1).setNanos(-1)).build()))
+        .build();
+    Metadata trailers = new Metadata();
+    trailers.put(Metadata.Key.of("grpc-status-details-bin", Metadata.BINARY_BYTE_MARSHALLER), status.toByteArray());
+    assertEquals(Optional.empty(), Failures.hint(trailers));
   }
 
   @Test

@@ -24,8 +24,8 @@ class SettingsTest {
   @Test
   void namesHaveTheLimitsOfTheContract() {
     assertEquals(
-        "settings of retryd: `tenant` has more than 128 bytes; `operation` has more than 256 bytes; "
-            + "`operation` has control characters",
+        "settings of retryd: `tenant` is no text of 1 to 128 bytes without control characters; "
+            + "`operation` is no text of 1 to 256 bytes without control characters",
         refusal(Retryd.newBuilder().target("127.0.0.1:1").tenant("ä".repeat(65))
             .operation("\n" + "x".repeat(256), Operation.DEFAULT)));
   }

@@ -8,6 +8,7 @@ import io.github.retryd.client.UsageLedger.Name;
 import io.github.retryd.client.UsageLedger.Taken;
 import io.github.retryd.v1.FailureClass;
 import io.github.retryd.v1.Usage;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 
@@ -80,6 +81,16 @@ class UsageLedgerTest {
     assertEquals(2, usage.take(new Name("shop-0", "charge")).usage().getRequests());
     usage.started(further);
     assertEquals(1, usage.take(further).usage().getRequests());
+  }
+
+  @Test
+  void namesThatRetrydRefusesAreNotCounted() {
+    for (Name refused : List.of(new Name("", "charge"), new Name("shop-1", ""), new Name("shop\n1", "charge"),
+        new Name("ä".repeat(65), "charge"), new Name("shop-1", "x".repeat(257)))) {
+      usage.started(refused);
+      usage.succeededAtOnce(refused);
+    }
+    assertEquals(0, usage.takeAll().size());
   }
 
   @Test
