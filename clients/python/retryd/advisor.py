@@ -85,7 +85,7 @@ class Advisor:
         try:
             return self._ask(call, failed)
         except Exception:
-            log.exception("retryd: not asked about `%s`", call.key.operation)
+            log.exception("retryd: not asked about %r", call.key.operation)
             return NEVER
 
     def tell(self, call: Call, failed: Failed) -> None:
@@ -132,7 +132,7 @@ class Advisor:
                 return self._without_decision(call, context, future)
             return self._decided(call, context, decision)
         except Exception:
-            log.exception("retryd: no use could be made of an answer about `%s`", call.key.operation)
+            log.exception("retryd: no use could be made of an answer about %r", call.key.operation)
             return None
 
     def _decided(self, call: Call, context: pb.RetryContext, decision: pb.Decision) -> Retry | None:
@@ -141,7 +141,7 @@ class Advisor:
             return None
         if decision.shadow:
             rules = self._settings.own_rules
-            delay = None if rules is None else rules(context, decision)
+            delay = rules(context, decision) if rules is not None and context.body_replayable else None
             return Retry(delay) if delay is not None and 0 <= delay <= threading.TIMEOUT_MAX else None
         if decision.verdict != pb.VERDICT_RETRY:
             return None
@@ -152,9 +152,12 @@ class Advisor:
     def _without_decision(self, call: Call, context: pb.RetryContext, future: grpc.Future) -> Retry | None:
         ended = future.code()
         if ended in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.PERMISSION_DENIED):
-            log.warning("retryd refused a question about `%s`: %s", call.key.operation, future.details())
+            log.warning("retryd refused a question about %r: %r", call.key.operation, future.details())
         if not self._settings.fallback:
             return None
+        if (remaining := call.remaining_deadline()) is not None:
+            # The question has taken its time.
+            context.remaining_deadline.CopyFrom(remaining)
         delay = after_silence(context, ended, call.throttle)
         return None if delay is None else Retry(delay)
 

@@ -69,10 +69,10 @@ class Call:
     ) -> None:
         self.key = key
         self.throttle = throttle
+        self.body_replayable = body_replayable
         self.attempts_made = 0
         self.failure_class = pb.FAILURE_CLASS_UNSPECIFIED
         self._idempotency = idempotency
-        self._body_replayable = body_replayable
         self._call_id = str(uuid.uuid4())
         self._deadline = deadline
         self._attempt_timeout = attempt_timeout
@@ -81,6 +81,13 @@ class Call:
     def remaining(self) -> float | None:
         """Seconds until the caller's deadline; None without one."""
         return None if self._deadline is None else self._deadline - time.monotonic()
+
+    def remaining_deadline(self) -> Duration | None:
+        if (seconds := self.remaining()) is None:
+            return None
+        remaining = Duration()
+        remaining.FromMilliseconds(int(min(max(0.0, seconds), DURATION_SECONDS_MAX) * 1000))
+        return remaining
 
     def begin_attempt(self) -> float | None:
         """Seconds that the next attempt may take."""
@@ -98,16 +105,12 @@ class Call:
         return ended and (self._deadline is None or now < self._deadline)
 
     def context(self, failed: Failed, *, draining: bool) -> pb.RetryContext:
-        remaining = None
-        if (seconds := self.remaining()) is not None:
-            remaining = Duration()
-            remaining.FromMilliseconds(int(min(max(0.0, seconds), DURATION_SECONDS_MAX) * 1000))
         return pb.RetryContext(
             tenant=self.key.tenant,
             operation=self.key.operation,
             attempts_made=self.attempts_made,
-            remaining_deadline=remaining,
-            body_replayable=self._body_replayable,
+            remaining_deadline=self.remaining_deadline(),
+            body_replayable=self.body_replayable,
             runtime_draining=draining,
             idempotency=self._idempotency,
             failure=failed.failure,

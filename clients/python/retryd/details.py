@@ -5,10 +5,12 @@ from google.protobuf.message import DecodeError, Message
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
+from .calls import DURATION_SECONDS_MAX
 from .v1 import retryd_pb2 as pb
 
 DOMAIN = "retryd"
 DETAILS = "grpc-status-details-bin"
+NANOS_MAX = 999_999_999
 PUSHBACK = "grpc-retry-pushback-ms"
 
 
@@ -25,7 +27,10 @@ def hint(error: grpc.Call) -> pb.ServerHint | None:
         said.grpc_retry_pushback_ms = ",".join(pushbacks)
     info = RetryInfo()
     if unpack(error, info):
-        said.retry_after.CopyFrom(info.retry_delay)
+        seconds, nanos = info.retry_delay.seconds, info.retry_delay.nanos
+        # What is no Duration, as a server may send it, would make the question malformed.
+        said.retry_after.seconds = min(max(0, seconds), DURATION_SECONDS_MAX)
+        said.retry_after.nanos = 0 if seconds < 0 else min(max(0, nanos), NANOS_MAX)
     return said if said.ListFields() else None
 
 

@@ -73,7 +73,7 @@ class RetriedFuture(grpc.Call, grpc.Future):
             return
         _, retry = waiting
         remaining = self._call.remaining()
-        if remaining is not None and remaining <= 0:
+        if self.cancelled() or (remaining is not None and remaining <= 0):
             self._answered_too_late(retry)
             return
         try:

@@ -1,5 +1,6 @@
 """Unary calls of grpcio."""
 
+import copy
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -34,9 +35,11 @@ class RetryInterceptor(grpc.UnaryUnaryClientInterceptor):
         request: Any,
     ) -> grpc.Call:
         details = Details(*(getattr(client_call_details, name, None) for name in Details._fields))
+        # Every attempt sends what was there at first, whatever becomes of a caller's list.
+        details = details._replace(metadata=tuple(details.metadata or ()))
         call = self._advisor.begin(
             operation_of(details.method),
-            (name for name, _ in details.metadata or ()),
+            (name for name, _ in details.metadata),
             self._throttle,
             timeout=details.timeout,
         )
@@ -46,6 +49,8 @@ class RetryInterceptor(grpc.UnaryUnaryClientInterceptor):
 
         attempt = send()
         if is_future(attempt):
+            # Its caller goes on, and may change the message that grpcio has sent.
+            request = copied(request, call)
             return RetriedFuture(attempt, send, call, self._advisor, self._timer)
         return self._repeat(attempt, send, call)
 
@@ -63,6 +68,14 @@ class RetryInterceptor(grpc.UnaryUnaryClientInterceptor):
             if retry is None or not wait(retry, call):
                 return attempt
             attempt = send()
+
+
+def copied(request: Any, call: Call) -> Any:
+    try:
+        return copy.deepcopy(request)
+    except Exception:
+        call.body_replayable = False
+        return request
 
 
 def is_future(attempt: grpc.Call) -> bool:

@@ -63,21 +63,24 @@ class Leases:
             return lease.name
 
     def put_back(self, key: Key, name: str) -> None:
-        """One that was not sent after all."""
+        """One that was not sent after all. If its lease is no longer here, retryd takes it back."""
         with self._lock:
             lease = self._leases.get(key)
             if lease is not None and lease.name == name:
                 lease.left += 1
+                return
+        self._release(key, name, 1)
 
     def release(self) -> None:
         with self._lock:
             leases, self._leases = self._leases, {}
         for key, lease in leases.items():
             if lease.is_usable():
-                request = pb.ReleaseRetriesRequest(
-                    tenant=key.tenant, operation=key.operation, unused=lease.left, lease=lease.name
-                )
-                self._background.send(self._budgets.ReleaseRetries, request)
+                self._release(key, lease.name, lease.left)
+
+    def _release(self, key: Key, name: str, unused: int) -> None:
+        request = pb.ReleaseRetriesRequest(tenant=key.tenant, operation=key.operation, unused=unused, lease=name)
+        self._background.send(self._budgets.ReleaseRetries, request)
 
     def _acquired(self, key: Key, sent: float, future: grpc.Future) -> None:
         granted = answer(future)

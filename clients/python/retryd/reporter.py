@@ -69,4 +69,4 @@ class Reporter:
             if result.refusal.grpc_code == grpc.StatusCode.UNAVAILABLE.value[0]:
                 self._ledger.put_back(counted)
             else:
-                log.warning("retryd: usage of `%s` refused: %s", counted.key.operation, result.refusal)
+                log.warning("retryd: usage of %r refused: grpc %d", counted.key.operation, result.refusal.grpc_code)

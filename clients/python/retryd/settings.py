@@ -1,6 +1,7 @@
 """What a client is told, checked as a whole."""
 
 import math
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,9 +62,15 @@ def name_violations(what: str, name: str) -> list[str]:
     """retryd refuses such a name, and every question with it."""
     if not name:
         return [f"`{what}` is missing"]
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        return [f"`{what}` is no text"]
     most = NAME_BYTES_MAX[what]
-    if len(name.encode(errors="replace")) > most:
+    if size > most:
         return [f"`{what}` is longer than {most} bytes"]
+    if any(unicodedata.category(character) == "Cc" for character in name):
+        return [f"`{what}` has a control character"]
     return []
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from google.protobuf.duration_pb2 import Duration
 
+from .settings import name_violations
 from .v1 import retryd_pb2 as pb
 
 NAMES_MAX = 10_000
@@ -77,8 +78,13 @@ class Ledger:
         with self._lock:
             counted = self._counted.get(key)
             if counted is None:
-                if len(self._counted) >= NAMES_MAX:
+                if len(self._counted) >= NAMES_MAX or is_refused(key):
                     return
                 counted = self._counted[key] = Counted(key, pb.Usage(), since)
             counted.add(usage)
             counted.since = min(counted.since, since)
+
+
+def is_refused(key: Key) -> bool:
+    """Such a name would come back with every report, and one that is too large brings a whole report back."""
+    return bool(name_violations("tenant", key.tenant) or name_violations("operation", key.operation))

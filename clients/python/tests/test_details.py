@@ -18,6 +18,10 @@ LATER = RetryInfo(retry_delay=Duration(seconds=2))
 BROKEN = Any(type_url="type.googleapis.com/google.rpc.RetryInfo", value=b"\xff")
 
 
+def later(seconds: int, nanos: int) -> RetryInfo:
+    return RetryInfo(retry_delay=Duration(seconds=seconds, nanos=nanos))
+
+
 def error(*metadata: tuple[str, str | bytes]) -> grpc.Call:
     return SimpleNamespace(trailing_metadata=lambda: metadata)
 
@@ -45,6 +49,10 @@ def pack(detail: Message) -> Any:
         ),
         (error(status(ErrorInfo(domain="shop"), LATER)), pb.ServerHint(retry_after=Duration(seconds=2))),
         (error(status(RetryInfo())), pb.ServerHint(retry_after=Duration())),
+        (error(status(later(-1, -5))), pb.ServerHint(retry_after=Duration())),
+        (error(status(later(2**62, 5))), pb.ServerHint(retry_after=Duration(seconds=315_576_000_000, nanos=5))),
+        (error(status(later(1, -5))), pb.ServerHint(retry_after=Duration(seconds=1))),
+        (error(status(later(1, 2**31 - 1))), pb.ServerHint(retry_after=Duration(seconds=1, nanos=999_999_999))),
         (error((DETAILS, b"\xff")), None),
         (error(status(BROKEN)), None),
     ],

@@ -134,6 +134,61 @@ def test_a_future_that_is_cancelled_while_retryd_thinks(
     assert len(service.requests) == 1
 
 
+def test_attempts_send_what_the_caller_gave_at_first(client: retryd.Client, fake: FakeRetryd, service: Service) -> None:
+    """A future's caller goes on, and may use its message and its metadata again."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def think(*_: object) -> pb.Decision:
+        asked.set()
+        go_on.wait(SOON)
+        return retry(1)
+
+    fake.decision = think
+    service.codes = [UNAVAILABLE]
+    keys: list[Any] = []
+
+    class Beneath(grpc.UnaryUnaryClientInterceptor):
+        def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> grpc.Call:
+            keys.append(list(details.metadata))
+            return continuation(details, request)
+
+    with grpc.insecure_channel(service.address) as bare:
+        channel = grpc.intercept_channel(bare, client.interceptor(), Beneath())
+        message, metadata = bytearray(b"one"), [("key", "k1")]
+        future = channel.unary_unary(METHOD, request_serializer=bytes).future(message, metadata=metadata)
+        assert asked.wait(SOON)
+        message[:] = b"two"
+        metadata[0] = ("key", "k2")
+        go_on.set()
+        assert future.result(SOON) == b"done"
+    assert service.requests == [b"one"] * 2
+    assert keys == [[("key", "k1")]] * 2
+
+
+def test_a_message_that_cannot_be_copied_is_sent_once(
+    channel: grpc.Channel, fake: FakeRetryd, service: Service
+) -> None:
+    service.codes = [UNAVAILABLE]
+    lock = threading.Lock()
+    future = channel.unary_unary(METHOD, request_serializer=lambda _: b"").future(lock)
+    assert future.exception(SOON).code() is UNAVAILABLE
+    assert [it.body_replayable for it in fake.questions] == [False]
+
+
+def test_metadata_that_can_be_read_once_is_sent(client: retryd.Client, service: Service) -> None:
+    seen: list[Any] = []
+
+    class Beneath(grpc.UnaryUnaryClientInterceptor):
+        def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> grpc.Call:
+            seen.append(details.metadata)
+            return continuation(details, request)
+
+    with grpc.insecure_channel(service.address) as bare:
+        channel = grpc.intercept_channel(bare, client.interceptor(), Beneath())
+        method(channel)(b"", metadata=iter([("key", "k1")]))
+    assert seen == [(("key", "k1"),)]
+
+
 def test_close_ends_the_wait_of_a_future(
     client: retryd.Client, channel: grpc.Channel, fake: FakeRetryd, service: Service
 ) -> None:

@@ -96,12 +96,22 @@ def test_the_rest_is_released(leases: Leases, background: Background, fake: Fake
     leases.refill(KEY, 2)
     background.wait()
     leases.put_back(KEY, leases.spend(KEY))
-    leases.put_back(KEY, "one of before")
     assert leases.spend(KEY)
     leases.release()
     background.wait()
     assert fake.released == [pb.ReleaseRetriesRequest(tenant="shop", operation="op", unused=1, lease="one")]
     assert leases.spend(KEY) is None
+
+
+def test_one_of_a_lease_that_is_gone_goes_back_to_retryd(
+    leases: Leases, background: Background, fake: FakeRetryd
+) -> None:
+    leases.refill(KEY, 2)
+    background.wait()
+    leases.put_back(KEY, "one of before")
+    background.wait()
+    assert fake.released == [pb.ReleaseRetriesRequest(tenant="shop", operation="op", unused=1, lease="one of before")]
+    assert leases.available(KEY) == 2
 
 
 def test_a_client_takes_ahead_and_gives_back(fake: FakeRetryd, testbed: Testbed) -> None:

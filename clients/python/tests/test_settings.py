@@ -30,10 +30,12 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         {"attempt_timeout": -1},
         {"operations": {"op": retryd.Operation(lease=1001)}},
         {"tenant": "x" * 129},
+        {"tenant": "a\n"},
+        {"tenant": "\ud800"},
     ],
 )
 def test_out_of_range(setting: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"not a number|longer"):
+    with pytest.raises(ValueError, match=r"not a number|longer|control character|no text"):
         retryd.Client(**{"target": "127.0.0.1:1", "tenant": "shop", **setting})
 
 

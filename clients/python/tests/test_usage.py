@@ -55,6 +55,16 @@ def test_the_period_begins_with_the_first_count(monkeypatch: pytest.MonkeyPatch)
     assert ledger.take(KEY).message().period.ToMilliseconds() == 3001
 
 
+@pytest.mark.parametrize("name", ["", "o" * 257, "\n", "\x9f", "\ud800"])
+def test_a_name_that_retryd_refuses_is_not_counted(name: str) -> None:
+    ledger = Ledger()
+    ledger.started(Key("shop", name))
+    ledger.started(Key(name, "op"))
+    assert ledger.take_all() == []
+    ledger.started(Key("t" * 128, "ü" * 128))
+    assert len(ledger.take_all()) == 1
+
+
 def test_no_period_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     Clock(monkeypatch)
     ledger = Ledger()
