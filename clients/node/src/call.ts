@@ -111,7 +111,14 @@ export class Call {
     const lease = this.#kit.lease(context.tenant, context.operation);
     const waitMs = lease && unaskedWaitMs(context, this.#throttle);
     const spent = waitMs === undefined ? undefined : lease?.spend(waitMs);
-    return spent && waitMs !== undefined ? { waitMs, giveBack: spent.giveBack } : undefined;
+    if (spent === undefined || waitMs === undefined) {
+      return undefined;
+    }
+    const { tenant, operation } = context;
+    const grant = { case: "lease", value: spent.lease } as const;
+    const giveBack = () =>
+      void (spent.giveBack() || this.#kit.release({ tenant, operation, unused: 1, grant }));
+    return { waitMs, giveBack };
   }
 
   async #asked(context: RetryContext): Promise<Granted | undefined> {
@@ -125,11 +132,14 @@ export class Call {
     }
     const { decision } = asked;
     this.#failureClass = decision.failureClass;
+    if (decision.verdict !== Verdict.RETRY && decision.verdict !== Verdict.DO_NOT_RETRY) {
+      return undefined;
+    }
     if (decision.shadow) {
       const waitMs = ownRules?.(context, decision);
       return waitMs === undefined ? undefined : { waitMs, giveBack() {} };
     }
-    if (decision.verdict !== Verdict.RETRY) {
+    if (decision.verdict === Verdict.DO_NOT_RETRY) {
       return undefined;
     }
     const { tenant, operation, callId, attemptsMade } = context;
@@ -141,11 +151,12 @@ export class Call {
   /** Waits for the next attempt. Gives the grant back if the caller or its deadline comes first. */
   async #waited({ waitMs, giveBack }: Granted): Promise<boolean> {
     const { bodyReplayable, gaveUp } = this.#facts;
-    const untilMs = Date.now() + waitMs;
+    const fits = waitMs < this.#remainingMs();
     const goesOn =
       bodyReplayable &&
       (await sleep(Math.min(waitMs, this.#remainingMs()), gaveUp)) &&
-      untilMs < this.#facts.deadlineMs;
+      fits &&
+      0 < this.#remainingMs();
     if (!goesOn) {
       giveBack();
     }

@@ -14,12 +14,12 @@ const TIMEOUT_MAX_MS = 2 ** 31 - 1;
 
 /** Repeats what `fetch` fails to get. A response with a status from 400 on is a failure. */
 export function repeatedFetch(kit: Kit, fetch: Fetch): Fetch {
-  return async (input, init = {}) => {
+  return async (input, init) => {
     const url = input instanceof Request ? input.url : String(input);
     if (!URL.canParse(url)) {
       return fetch(input, init);
     }
-    return new RepeatedFetch(kit, fetch, input, init, new URL(url)).response();
+    return new RepeatedFetch(kit, fetch, input, init ?? {}, new URL(url)).response();
   };
 }
 
@@ -33,8 +33,9 @@ class RepeatedFetch {
 
   constructor(kit: Kit, fetch: Fetch, input: Input, init: Init, url: URL) {
     this.#fetch = fetch;
-    this.#input = input;
-    this.#init = init;
+    // Every attempt sends what the application gave at first, though it may use that again meanwhile.
+    this.#input = input instanceof URL ? new URL(input) : input;
+    this.#init = { ...init, ...copyOf(init) };
     const request = input instanceof Request ? input : undefined;
     const headers = new Headers(init.headers ?? request?.headers);
     const method = (init.method ?? request?.method ?? "GET").toUpperCase();
@@ -46,7 +47,7 @@ class RepeatedFetch {
       operation: operation ?? `${method} ${url.hostname}`,
       target: () => url.host,
       deadlineMs: Date.now() + (timeoutMs ?? Infinity),
-      bodyReplayable: isReplayable(init.body === undefined ? request?.body : init.body),
+      bodyReplayable: isReplayable(init.body ?? request?.body),
       hasHeader: (name) => headers.has(name),
       gaveUp: this.#gaveUp,
     });
@@ -100,6 +101,33 @@ class RepeatedFetch {
     const timedOut = error instanceof DOMException && error.name === "TimeoutError";
     return describeError({ error, trace, timedOut, gaveUp: this.#gaveUp.aborted && !timedOut });
   }
+}
+
+/** What of it can be changed, each in its own kind: another `fetch` may know no other. */
+function copyOf({ headers, body }: Init): Pick<Init, "headers" | "body"> {
+  return {
+    ...(headers && { headers: copyOfHeaders(headers) }),
+    ...(body && { body: copyOfBody(body) }),
+  };
+}
+
+function copyOfHeaders(headers: NonNullable<Init["headers"]>): NonNullable<Init["headers"]> {
+  if (Array.isArray(headers)) {
+    return headers.map(([name, value]) => [name, value] as [string, string]);
+  }
+  return Symbol.iterator in headers ? new Headers(headers) : { ...headers };
+}
+
+function copyOfBody(body: NonNullable<Init["body"]>): NonNullable<Init["body"]> {
+  if (body instanceof URLSearchParams) {
+    return new URLSearchParams(body);
+  }
+  if (body instanceof ArrayBuffer) {
+    return body.slice(0);
+  }
+  return ArrayBuffer.isView(body)
+    ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice()
+    : body;
 }
 
 /** Whether `fetch` can send the same bytes once more. The body of a Request is a stream, whatever it was made from. */

@@ -3,6 +3,7 @@ import { RetryInfoSchema } from "../gen/google/rpc/details_pb.js";
 import { Evidence, FailureCategory } from "../gen/retryd/v1/retryd_pb.js";
 import type { Failed } from "./call.js";
 import { detailOf } from "./details.js";
+import { inRange } from "./time.js";
 
 /** How an attempt ended, and what was seen of it. */
 export interface EndedAttempt {
@@ -83,7 +84,8 @@ function isOfLibrary({ status: { metadata }, headersCame }: EndedAttempt): boole
 
 function hintOf(metadata: Metadata): Pick<Failed, "hint"> {
   const pushback = metadata.get("grpc-retry-pushback-ms").join(",");
-  const retryAfter = detailOf(metadata, RetryInfoSchema)?.retryDelay;
+  const retryDelay = detailOf(metadata, RetryInfoSchema)?.retryDelay;
+  const retryAfter = retryDelay && inRange(retryDelay);
   const hint = {
     ...(metadata.get("grpc-retry-pushback-ms").length > 0 && { grpcRetryPushbackMs: pushback }),
     ...(retryAfter && { retryAfter }),

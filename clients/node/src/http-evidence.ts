@@ -32,24 +32,18 @@ export function describeResponse({ status, headers }: Response): Failed {
 
 /** Describes an attempt that brought no response. */
 export function describeError(failed: FailedFetch): Failed {
-  const isUnsent = failed.trace.isKnown && !failed.trace.isSent;
-  const evidence = isUnsent ? Evidence.NOT_SENT : Evidence.MAYBE_PROCESSED;
+  const { timedOut, gaveUp, trace } = failed;
   const cause = causeOf(failed.error);
-  return { failure: { category: categoryOf(failed, cause, isUnsent) }, evidence };
-}
-
-function categoryOf(
-  { timedOut, gaveUp }: FailedFetch,
-  cause: Cause,
-  isUnsent: boolean,
-): FailureCategory {
-  if (gaveUp) {
-    return FailureCategory.CANCELLED;
+  const unsent = trace.isKnown && !trace.isSent ? beforeSending(cause) : undefined;
+  if (!gaveUp && !timedOut && unsent !== undefined) {
+    return { failure: { category: unsent }, evidence: Evidence.NOT_SENT };
   }
-  if (timedOut) {
-    return FailureCategory.ATTEMPT_TIMEOUT;
-  }
-  return (isUnsent ? beforeSending(cause) : undefined) ?? whileSending(cause);
+  const category = gaveUp
+    ? FailureCategory.CANCELLED
+    : timedOut
+      ? FailureCategory.ATTEMPT_TIMEOUT
+      : whileSending(cause);
+  return { failure: { category }, evidence: Evidence.MAYBE_PROCESSED };
 }
 
 /** What keeps a connection from being made. */

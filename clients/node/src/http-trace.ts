@@ -28,12 +28,17 @@ subscribe("undici:request:create", (message) => {
 });
 
 // Written by whoever's socket became free: by the request, not by the context.
-subscribe("undici:client:sendHeaders", (message) => {
-  const trace = traces.get((message as Message).request);
+subscribe("undici:client:sendHeaders", (message) => wasSent(message as Message));
+
+// An older undici says nothing when it sends over HTTP/2, but what was answered was sent.
+subscribe("undici:request:headers", (message) => wasSent(message as Message));
+
+function wasSent({ request }: Message): void {
+  const trace = traces.get(request);
   if (trace !== undefined) {
     trace.isSent = true;
   }
-});
+}
 
 /** Runs one attempt; what becomes of its requests is written down in `trace`. */
 export function traced<T>(trace: Trace, attempt: () => T): T {

@@ -53,10 +53,12 @@ class RepeatedCall implements Attempt {
   #isUnderWay = false;
   #isOver = false;
   #target = "";
+  #leaveParent = () => {};
 
   constructor(kit: Kit, options: InterceptorOptions, nextCall: NextCall) {
     this.#kit = kit;
     this.#options = options;
+    serializeOnce(options.method_definition);
     this.#nextCall = nextCall;
     const { tenant, operation } = overrides.current();
     this.#call = new Call(kit, {
@@ -70,14 +72,15 @@ class RepeatedCall implements Attempt {
     });
     if (inherits(options, propagate.CANCELLATION)) {
       const parent: EventEmitter | undefined = options.parent;
-      parent?.once("cancelled", () => {
-        this.cancelWithStatus(status.CANCELLED, "Cancelled by parent call");
-      });
+      const cancel = () => this.cancelWithStatus(status.CANCELLED, "Cancelled by parent call");
+      parent?.once("cancelled", cancel);
+      this.#leaveParent = () => void parent?.off("cancelled", cancel);
     }
   }
 
   start(metadata: Metadata, listener: Partial<InterceptingListener> = {}): void {
-    this.#metadata = metadata;
+    // The application may use its metadata again: the next attempt must not carry the key of another call.
+    this.#metadata = metadata.clone();
     this.#listener = listener;
   }
 
@@ -172,6 +175,7 @@ class RepeatedCall implements Attempt {
       return;
     }
     this.#isOver = true;
+    this.#leaveParent();
     process.nextTick(() => {
       if (headers !== undefined) {
         this.#listener.onReceiveMetadata?.(headers);
@@ -180,6 +184,21 @@ class RepeatedCall implements Attempt {
       this.#listener.onReceiveStatus?.(status);
     });
   }
+}
+
+/**
+ * Every attempt sends the same bytes, though the application may change its message meanwhile. grpc-js makes a
+ * definition for each call, and serializes by it beneath all interceptors.
+ */
+function serializeOnce(definition: InterceptorOptions["method_definition"]): void {
+  const serialize = definition.requestSerialize;
+  let known: { message: unknown; bytes: Buffer } | undefined;
+  definition.requestSerialize = (message) => {
+    if (known === undefined || known.message !== message) {
+      known = { message, bytes: serialize(message) };
+    }
+    return known.bytes;
+  };
 }
 
 /** When the call must be over, in milliseconds since the epoch: its own deadline, or that of the call it serves. */

@@ -15,7 +15,8 @@ import type { CheckedSettings } from "./settings.js";
 import { fromDuration } from "./time.js";
 import { type Taken, Usage } from "./usage.js";
 
-const BACKGROUND_TIMEOUT_MS = 3000;
+/** More than a healthy retryd needs; `close` waits for two of them at most. */
+const BACKGROUND_TIMEOUT_MS = 1000;
 const REPORT_ENTRIES_MAX = 1000;
 const WARN_EVERY_MS = 1000;
 
@@ -50,6 +51,10 @@ export class Kit {
 
   /** Asks about a failed attempt, once, with the usage of its tenant and operation. Never rejects. */
   async ask(failed: RetryContext, timeoutMs: number): Promise<Asked> {
+    if (this.#closing !== undefined) {
+      // Calls that go on must not keep `close` from its end.
+      return { ended: status.CANCELLED };
+    }
     const taken = this.usage.take(failed.tenant, failed.operation);
     const question = taken?.message.usage ? { ...failed, usage: taken.message.usage } : failed;
     try {
@@ -77,7 +82,8 @@ export class Kit {
 
   /** The retries that are taken ahead for this operation, if its settings say so. */
   lease(tenant: string, operation: string): Lease | undefined {
-    const isLeased = this.settings.operations[operation]?.lease !== undefined;
+    const isLeased =
+      this.#closing === undefined && this.settings.operations[operation]?.lease !== undefined;
     return isLeased ? this.#leases.of(tenant, operation) : undefined;
   }
 
@@ -125,7 +131,7 @@ export class Kit {
         } else {
           // It would be refused again and again.
           this.warn(
-            `retryd refuses the usage of ${entry.message.operation}: grpc ${outcome.value.grpcCode}`,
+            `retryd refuses the usage of ${JSON.stringify(entry.message.operation)}: grpc ${outcome.value.grpcCode}`,
           );
         }
       }
@@ -153,7 +159,7 @@ export class Kit {
       taken.forEach(keep);
     }
     if (error.code === status.INVALID_ARGUMENT || error.code === status.PERMISSION_DENIED) {
-      this.warn(`retryd refuses what it was told: ${error.message}`);
+      this.warn(`retryd refuses what it was told: ${JSON.stringify(error.message)}`);
     }
     return error.code;
   }

@@ -11,6 +11,13 @@ export interface Acquired {
   validUntilMs: number;
 }
 
+/** A retry out of a lease. */
+export interface Spent {
+  lease: string;
+  /** Takes it back, if it is not sent. False if the lease is no longer here, so that only retryd can take it. */
+  giveBack(): boolean;
+}
+
 /** Asks retryd for retries; undefined if there are none to have. Never rejects. */
 export type Acquire = (tenant: string, operation: string) => Promise<Acquired | undefined>;
 
@@ -32,7 +39,7 @@ export class Lease {
     }
     this.#askedAtMs = nowMs;
     void this.#acquire().then((acquired) => {
-      this.#held = acquired;
+      this.#held = acquired ?? this.#held;
     });
   }
 
@@ -42,13 +49,17 @@ export class Lease {
   }
 
   /** Spends one on a retry that is sent after `waitMs`; undefined if there is none that lasts so long. */
-  spend(waitMs: number): { giveBack(): void } | undefined {
+  spend(waitMs: number): Spent | undefined {
     const held = this.#held;
     if (held === undefined || !this.#isUsableAt(performance.now() + waitMs)) {
       return undefined;
     }
     held.left -= 1;
-    return { giveBack: () => void (held.left += 1) };
+    const giveBack = () => {
+      held.left += 1;
+      return held === this.#held;
+    };
+    return { lease: held.lease, giveBack };
   }
 
   /** What is left, for the last time. */

@@ -56,6 +56,7 @@ export function checked(settings: Settings): CheckedSettings {
   const check = (holds: boolean, complaint: string) => void (holds || wrong.push(complaint));
   check(isText(full.target), "`target` is required");
   check(isText(full.tenant), "`tenant` is required");
+  check(isName(full.tenant ?? "", 128), "`tenant` has more than 128 bytes, or a control character");
   check(isWithin(full.askTimeoutMs, 1, 10_000), "`askTimeoutMs` is not 1 to 10 000");
   check(
     full.attemptTimeoutMs === undefined || isWithin(full.attemptTimeoutMs, 1, 2 ** 31 - 1),
@@ -64,6 +65,10 @@ export function checked(settings: Settings): CheckedSettings {
   check(isWithin(full.reportEveryMs, 100, 10_000), "`reportEveryMs` is not 100 to 10 000");
   for (const [name, { keyHeader, lease }] of Object.entries(full.operations)) {
     const path = `operations[${JSON.stringify(name)}]`;
+    check(
+      isText(name) && isName(name, 256),
+      `the name of \`${path}\` is empty, has more than 256 bytes, or a control character`,
+    );
     check(keyHeader === undefined || isText(keyHeader), `\`${path}.keyHeader\` is empty`);
     check(
       lease === undefined || (Number.isInteger(lease) && isWithin(lease, 1, 1000)),
@@ -74,6 +79,11 @@ export function checked(settings: Settings): CheckedSettings {
     throw new RangeError(`retryd client: ${wrong.join("; ")}`);
   }
   return full;
+}
+
+/** Whether retryd takes this name. */
+export function isName(text: string, bytesMax: number): boolean {
+  return Buffer.byteLength(text) <= bytesMax && !/[\u0000-\u001f\u007f-\u009f]/.test(text);
 }
 
 function isText(value: unknown): boolean {

@@ -1,7 +1,7 @@
 const TOKENS_MAX = 10_000;
 const FAILURE = 1_000;
 const SUCCESS = 100;
-const TARGETS_MAX = 10_000;
+const TARGETS_MAX = 1000;
 
 /** The local throttle of one target (gRFC A6): 10 tokens, counted in thousandths. */
 export class Throttle {

@@ -4,6 +4,9 @@ import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
 /** The longest time that a timer can be set to; a longer one would go off at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
+/** Of a Duration of protobuf. */
+const SECONDS_MAX = 315_576_000_000n;
+
 /**
  * Waits, and tells whether it waited to the end: `gaveUp` ends it at once. The timer holds the process, as a call under
  * way does: somebody waits for its outcome.
@@ -46,6 +49,15 @@ export function toDuration(ms: number): Duration {
     seconds: BigInt(Math.trunc(whole / 1000)),
     nanos: (whole % 1000) * 1_000_000,
   });
+}
+
+/** A Duration that retryd takes, from one that anybody may have sent; what is below zero is no time at all. */
+export function inRange({ seconds, nanos }: Duration): Duration {
+  const inNanos = Math.min(Math.max(0, nanos), 999_999_999);
+  const inSeconds = seconds < SECONDS_MAX ? seconds : SECONDS_MAX;
+  return seconds < 0n
+    ? create(DurationSchema)
+    : create(DurationSchema, { seconds: inSeconds, nanos: inNanos });
 }
 
 /** A Duration in milliseconds, rounded up, never below zero. */

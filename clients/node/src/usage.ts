@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { FailureClass, type TenantUsage, TenantUsageSchema } from "../gen/retryd/v1/retryd_pb.js";
+import { isName } from "./settings.js";
 import { toDuration } from "./time.js";
 
 const NAMES_MAX = 10_000;
@@ -74,7 +75,7 @@ export class Usage {
       for (const [count, value] of more.counts) {
         entry.counts.set(count, Math.min(COUNT_MAX, (entry.counts.get(count) ?? 0) + value));
       }
-    } else if (this.#entries.size < NAMES_MAX) {
+    } else if (this.#entries.size < NAMES_MAX && isTaken(more)) {
       this.#entries.set(name, more);
     }
   }
@@ -95,4 +96,9 @@ export class Usage {
 
 function key(tenant: string, operation: string): string {
   return `${tenant}\0${operation}`;
+}
+
+/** A name that retryd refuses would come back with every report, and a large one brings all of it back. */
+function isTaken({ tenant, operation }: Counted): boolean {
+  return tenant !== "" && operation !== "" && isName(tenant, 128) && isName(operation, 256);
 }

@@ -4,9 +4,11 @@ import { once } from "node:events";
 import { resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { status } from "@grpc/grpc-js";
 import { Client } from "../src/index.js";
 import { Kit } from "../src/kit.js";
 import { checked } from "../src/settings.js";
+import { FakeRetryd } from "./fake-retryd.js";
 import { type Testbed, startTestbed } from "./testbed.js";
 
 let testbed: Testbed;
@@ -64,19 +66,28 @@ describe("a client", () => {
   });
 
   test("drops the usage that a report is refused for, with a warning", async () => {
-    const [good, refused] = ["good", "longer than 256 bytes ".repeat(20)];
-    const settings = { target: testbed.retryd["asked"]!, tenant: "kept" };
-    const kit = new Kit(checked(settings));
-    kit.usage.callStarted("kept", good);
-    kit.usage.callStarted("kept", refused);
+    const retryd = new FakeRetryd();
+    const kit = new Kit(checked({ target: await retryd.start(), tenant: "shop" }));
+    retryd.refusals.set("overloaded", status.UNAVAILABLE);
+    retryd.refusals.set("foreign", status.PERMISSION_DENIED);
+    kit.usage.callStarted("shop", "overloaded");
+    kit.usage.callStarted("shop", "foreign");
     const warned = once(process, "warning");
     await kit.close();
-    assert.match(String((await warned)[0]), /refuses the usage of longer than/);
+    assert.match(String((await warned)[0]), /refuses the usage of "foreign": grpc 7/);
     assert.deepEqual(
-      [kit.usage.take("kept", good), kit.usage.take("kept", refused)],
-      [undefined, undefined],
+      kit.usage.takeAll().map(({ message }) => message.operation),
+      ["overloaded"],
     );
-    assert.deepEqual((await testbed.play("kept")).usage, { requests: "1" });
+    retryd.stop();
+  });
+
+  test("closes while its calls go on, and asks nothing more", async () => {
+    const client = connect("goes-on");
+    const closed = client.close();
+    await fail(client);
+    await closed;
+    assert.deepEqual((await testbed.play("goes-on")).questions, []);
   });
 
   test("that nobody closes does not keep the process", async () => {

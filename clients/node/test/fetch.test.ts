@@ -72,6 +72,49 @@ describe("fetch", () => {
     });
   }
 
+  for (const [name, body, change] of [
+    ["a buffer", Buffer.from("one"), (it: Buffer) => it.write("two")],
+    ["a form's fields", new URLSearchParams("a=1"), (it: URLSearchParams) => it.set("a", "2")],
+  ] as [string, BodyInit, (it: BodyInit) => void][]) {
+    test(`sends in every attempt what the application gave at first: ${name}`, async () => {
+      const retryd = new FakeRetryd(0n);
+      const sent: string[] = [];
+      const own = async (input: unknown, init?: RequestInit) => {
+        const headers = new Headers(init?.headers);
+        const body = await new Response(init?.body ?? null).text();
+        sent.push(`${input} ${headers.get("idempotency-key")} ${body}`);
+        return new Response(null, { status: sent.length === 1 ? 503 : 200 });
+      };
+      const settings = { target: await retryd.start(), tenant: "reused", askTimeoutMs: 10_000 };
+      client = new Client(settings);
+      const [url, headers] = [new URL("http://one/"), { "idempotency-key": "k1" }];
+      const answer = client.fetch(own as typeof fetch)(url, { method: "POST", headers, body });
+      await retryd.asked;
+      change(body);
+      headers["idempotency-key"] = "k2";
+      url.host = "two";
+      retryd.answer();
+      assert.equal((await answer).status, 200);
+      assert.equal(sent[0], sent[1]);
+      retryd.stop();
+    });
+  }
+
+  test("takes null as no settings, and no body beside a Request as that of the Request", async () => {
+    const bodies: string[] = [];
+    const address = await serve(async (request, response) => {
+      for await (const chunk of request) {
+        bodies.push(String(chunk));
+      }
+      response.writeHead(503).end();
+    });
+    const fetch = connect("null", { declared: true }).fetch();
+    const request = new Request(address, { method: "POST", body: "once" });
+    assert.equal((await named(() => fetch(request, { body: null }))).status, 503);
+    assert.deepEqual(bodies, ["once"]);
+    assert.equal((await fetch(address, null as unknown as RequestInit)).status, 503);
+  });
+
   test("reads method, headers and signal of a Request, whose body is a stream", async () => {
     const address = await serve((request, response) => {
       response.writeHead(503).end(request.method);

@@ -88,6 +88,48 @@ describe("the interceptor", () => {
     retryd.stop();
   });
 
+  test("sends in every attempt what the application gave at first", async () => {
+    const retryd = new FakeRetryd(0n);
+    connect("reused", { target: await retryd.start(), askTimeoutMs: 10_000 });
+    const metadata = headers("reused", [{ grpc: 14 }, { ok: true }]);
+    metadata.set("idempotency-key", "k1");
+    let serialized = 0;
+    const [path, from] = ["/" + OPERATION, (it: Buffer) => it];
+    const to = (it: Buffer) => {
+      serialized += 1;
+      return it;
+    };
+    const answer = new Promise((resolve, reject) =>
+      service.makeUnaryRequest(path, to, from, Buffer.alloc(0), metadata, (error, done) =>
+        error ? reject(error) : resolve(done),
+      ),
+    );
+    await retryd.asked;
+    metadata.set("idempotency-key", "k2");
+    retryd.answer();
+    assert.deepEqual(await answer, DONE);
+    assert.equal(serialized, 1);
+    const { arrivals } = await testbed.play("reused");
+    assert.deepEqual(
+      arrivals.map((it: Json) => it["headers"]["idempotency-key"]),
+      ["k1", "k1"],
+    );
+    retryd.stop();
+  });
+
+  test("no longer listens to the call that it serves when its own is over", async () => {
+    connect("left");
+    const parent = Object.assign(new EventEmitter(), { getDeadline: () => Infinity });
+    const options = { parent } as unknown as grpc.CallOptions;
+    await call("left", [{ ok: true }], options);
+    const listeners = parent.listeners("cancelled").map(String);
+    assert.deepEqual(
+      listeners.filter((it) => !it.includes("'Cancelled by parent call'")),
+      [],
+      "only grpc-js's own remain",
+    );
+  });
+
   test("goes by the deadline of the call that it serves, and ends with it", async () => {
     connect("served", { operations: { [OPERATION]: { declared: true } } });
     const parent = Object.assign(new EventEmitter(), { getDeadline: () => Date.now() + 60_000 });

@@ -90,7 +90,7 @@ function settings(target: string, tenant: string, retryd: string, call: Json): S
     // Nothing but `close` reports, so that the sum does not depend on the time.
     reportEveryMs: 10_000,
     operations: {
-      [operation(call) ?? ""]: {
+      [operation(call) ?? "unused"]: {
         declared: call["declared"] ?? false,
         ...(call["key_header"] && { keyHeader: call["key_header"] }),
         ...(call["lease"] && { lease: call["lease"] }),

@@ -20,6 +20,16 @@ test("everything that is wrong is told in one message", () => {
   });
 });
 
+test("a name that retryd would refuse is refused", () => {
+  const operations = { "": {}, "a\n": {}, ["o".repeat(257)]: {} };
+  for (const tenant of ["t".repeat(129), "ü".repeat(65), "\x7f"]) {
+    assert.throws(
+      () => new Client({ target: "localhost:1", tenant, operations }),
+      ({ message }) => message.match(/control character/g).length === 4,
+    );
+  }
+});
+
 test("the limits themselves are allowed, and the rest has its default", () => {
   const least = { askTimeoutMs: 1, attemptTimeoutMs: 1, reportEveryMs: 100 };
   const most = { askTimeoutMs: 10_000, attemptTimeoutMs: 2 ** 31 - 1, reportEveryMs: 10_000 };

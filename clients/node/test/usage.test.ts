@@ -54,6 +54,17 @@ describe("usage", () => {
     assert.ok(1 <= fromDuration(usage.take("a", "op")!.message.usage!.period));
   });
 
+  test("is not counted under a name that retryd refuses", () => {
+    const usage = new Usage();
+    for (const name of ["", "n".repeat(257), "\n", "\x9f"]) {
+      usage.callStarted("a", name);
+      usage.callStarted(name, "op");
+    }
+    assert.deepEqual(usage.takeAll(), []);
+    usage.callStarted("t".repeat(128), "ü".repeat(128));
+    assert.equal(usage.takeAll().length, 1);
+  });
+
   test("is kept for 10 000 names, and not for further ones", () => {
     const usage = new Usage();
     for (let number = 0; number < 10_001; number += 1) {
