@@ -92,16 +92,25 @@ where
 }
 
 fn http_failure<R>(response: &Response<R>) -> Option<Failed> {
-    let status = response.status();
-    let is_failure = status.is_client_error() || status.is_server_error();
-    is_failure.then(|| Failed {
+    let is_failure = 400 <= response.status().as_u16();
+    is_failure.then(|| by_http_status(response))
+}
+
+fn by_http_status<R>(response: &Response<R>) -> Failed {
+    let status = response.status().as_u16();
+    if 599 < status {
+        // No status of HTTP's, and none that retryd takes.
+        let failure = Failure { category: Category::ProtocolViolation.into(), status: None };
+        return Failed { failure, evidence: Evidence::MaybeProcessed, hint: None };
+    }
+    Failed {
         failure: Failure {
             category: Category::Status.into(),
-            status: Some(failure::Status::HttpStatus(status.as_u16().into())),
+            status: Some(failure::Status::HttpStatus(status.into())),
         },
         evidence: Evidence::Unspecified,
         hint: hints::read(response.headers(), None),
-    })
+    }
 }
 
 /// The status stands in the headers, or in trailers that come without a message. A message means
@@ -116,7 +125,7 @@ where
     }
     if response.status() != StatusCode::OK {
         // Something on the way answered in the server's place.
-        return http_failure(response);
+        return Some(by_http_status(response));
     }
     let headers = response.headers().clone();
     match response.body_mut().first().await {

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{
     BodyExt as _, Full,
@@ -82,11 +82,14 @@ impl<B: Body> Begun<B> {
 }
 
 impl<B: Body + Unpin> Begun<B> {
-    /// Waits for the first frame, and keeps it. `None` is the end of the body.
+    /// Waits for the first frame that says anything, and keeps it. `None` is the end of the body.
     pub(crate) async fn first(&mut self) -> Option<&Result<Frame<B::Data>, B::Error>> {
-        if self.read.is_empty() {
+        while self.read.is_empty() {
             let frame = poll_fn(|cx| Pin::new(&mut self.rest).poll_frame(cx)).await?;
-            self.read.push_back(frame);
+            let data = frame.as_ref().ok().and_then(Frame::data_ref);
+            if data.is_none_or(|data| 0 < data.remaining()) {
+                self.read.push_back(frame);
+            }
         }
         self.read.front()
     }
@@ -234,6 +237,14 @@ mod tests {
         };
         assert_eq!(body.size_hint().lower(), 2);
         assert_eq!(body.collect().await.unwrap().to_bytes(), "one");
+    }
+
+    #[tokio::test]
+    async fn an_empty_frame_is_no_first_one() {
+        let mut begun = Begun::untouched(body(&[Some(""), None, Some("one"), Some("two")]));
+        let first = begun.first().await.unwrap().as_ref().unwrap();
+        assert_eq!(first.data_ref().unwrap(), "one");
+        assert_eq!(begun.collect().await.unwrap().to_bytes(), "onetwo");
     }
 
     #[tokio::test]

@@ -87,7 +87,7 @@ impl Tracked {
         if let Some((wait, lease)) = self.pay_from_lease(&context) {
             return self.wait(wait, Some(Grant::Lease(lease))).await;
         }
-        match self.client.ask(context.clone(), self.ask_limit()).await {
+        match self.ask(&context).await {
             Ok(decision) => self.follow(&context, &decision).await,
             Err(ended) => match self.unasked(context, ended) {
                 Some(wait) if self.client.settings().fallback => self.wait(wait, None).await,
@@ -96,8 +96,27 @@ impl Tracked {
         }
     }
 
+    async fn ask(&self, context: &pb::RetryContext) -> Result<pb::Decision, tonic::Code> {
+        // Who gives up while it asks sees no grant, but retryd may have made one.
+        let mut unsent = Unsent { call: self, grant: Some(self.grant()) };
+        let asked = self.client.ask(context.clone(), self.ask_limit()).await;
+        unsent.grant = None;
+        asked
+    }
+
+    /// What the last question was granted.
+    fn grant(&self) -> Grant {
+        let (call_id, attempts_made) = (self.id.clone(), self.attempts_made);
+        Grant::Decided(pb::DecidedAttempt { call_id, attempts_made })
+    }
+
     async fn follow(&mut self, context: &pb::RetryContext, decision: &pb::Decision) -> bool {
         self.class = decision.failure_class();
+        let verdict = decision.verdict();
+        // One that nobody knows is none.
+        if verdict == pb::Verdict::Unspecified {
+            return false;
+        }
         if decision.shadow {
             let own_rules = self.client.settings().own_rules.as_ref();
             let own_rules = own_rules.filter(|_| context.body_replayable);
@@ -106,14 +125,11 @@ impl Tracked {
                 None => false,
             };
         }
-        // A verdict that nobody knows is none.
-        if decision.verdict() != pb::Verdict::Retry {
+        if verdict == pb::Verdict::DoNotRetry {
             return false;
         }
         let wait = decision.delay.map_or(Duration::ZERO, |it| it.try_into().unwrap_or_default());
-        let attempt =
-            pb::DecidedAttempt { call_id: self.id.clone(), attempts_made: self.attempts_made };
-        self.wait(wait, Some(Grant::Decided(attempt))).await
+        self.wait(wait, Some(self.grant())).await
     }
 
     /// A first retry that needs no answer, out of a lease.

@@ -130,6 +130,10 @@ impl Client {
 
     /// Asks in the background, where nobody needs the answer.
     pub(crate) fn tell(&self, context: pb::RetryContext) {
+        if self.link.stop.is_cancelled() {
+            // Calls that go on must not keep `close` from its end.
+            return;
+        }
         let link = Arc::clone(&self.link);
         self.link.spawn(async move {
             // What it ended with changes nothing any more.

@@ -3,10 +3,10 @@ use std::{sync::atomic::AtomicBool, time::Duration};
 
 use tokio::{
     runtime::Handle,
-    time::{Instant, MissedTickBehavior, interval, timeout},
+    time::{Instant, MissedTickBehavior, interval, timeout, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tonic::{Code, Request, Status, transport::Channel};
+use tonic::{Code, Request, Response, Status, transport::Channel};
 use tonic_types::StatusExt as _;
 
 use crate::{
@@ -70,11 +70,10 @@ impl Link {
         // Taken for good: it is given back only where it surely was not counted.
         let counts = self.usage.take(&names);
         context.usage = counts.as_ref().map(Counts::told);
-        let mut request = Request::new(context);
-        request.set_timeout(limit);
-        let mut retries = self.retries.clone();
-        let status = match timeout(limit, retries.decide(request)).await {
-            Ok(Ok(response)) => return Ok(response.into_inner()),
+        let until = Instant::now() + limit;
+        let asked = timeout_at(until, written(|| self.decide(context.clone(), until))).await;
+        let status = match asked {
+            Ok(Ok(decision)) => return Ok(decision),
             Ok(Err(status)) => status,
             Err(_elapsed) => return Err(Code::DeadlineExceeded),
         };
@@ -87,6 +86,16 @@ impl Link {
             tracing::warn!(?names, %status, ?details, "retryd refuses the question");
         }
         Err(code)
+    }
+
+    async fn decide(
+        &self,
+        context: pb::RetryContext,
+        until: Instant,
+    ) -> Result<pb::Decision, Status> {
+        let mut request = Request::new(context);
+        request.set_timeout(until.saturating_duration_since(Instant::now()));
+        Ok(self.retries.clone().decide(request).await?.into_inner())
     }
 
     pub(crate) async fn report_on_time(self: std::sync::Arc<Link>) {
@@ -108,10 +117,9 @@ impl Link {
                 usage: Some(counts.told()),
             });
             let request = pb::ReportUsageRequest { usage: usage.collect(), report_id: id() };
-            let answer = self.budgets.clone().report_usage(background(request)).await;
+            let answer = background(self.budgets.clone().report_usage(request)).await;
             match answer {
-                Ok(answer) => {
-                    let results = answer.into_inner().results;
+                Ok(pb::ReportUsageResponse { results }) => {
                     for ((names, counts), result) in entries.into_iter().zip(results) {
                         if let Some(pb::usage_result::Outcome::Refusal(refusal)) = result.outcome {
                             tracing::warn!(?names, ?refusal, "retryd refuses a report");
@@ -138,9 +146,8 @@ impl Link {
         };
         // From before it was sent, so that it never lasts longer here than at retryd.
         let sent_at = Instant::now();
-        match self.budgets.clone().acquire_retries(background(request)).await {
+        match background(self.budgets.clone().acquire_retries(request)).await {
             Ok(answer) => {
-                let answer = answer.into_inner();
                 let valid_for = answer.valid_for.and_then(|it| it.try_into().ok());
                 // Those of a policy that only observes are nobody's to spend.
                 if let Some(valid_for) = valid_for.filter(|_| !answer.shadow) {
@@ -160,16 +167,38 @@ impl Link {
             unused,
             grant: Some(grant),
         };
-        if let Err(status) = self.budgets.clone().release_retries(background(request)).await {
+        if let Err(status) = background(self.budgets.clone().release_retries(request)).await {
             tracing::debug!(?names, %status, "retries not given back");
         }
     }
 }
 
-fn background<T>(message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.set_timeout(BACKGROUND_TIMEOUT);
-    request
+/// By a clock of its own: a channel may wait for its connection longer than its time-outs tell.
+async fn background<T>(
+    answer: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, Status> {
+    match timeout(BACKGROUND_TIMEOUT, answer).await {
+        Ok(answer) => answer.map(Response::into_inner),
+        Err(_elapsed) => Err(Status::deadline_exceeded("no answer in time")),
+    }
+}
+
+/// Asks once more, at once, if hyper has not begun to write the question: so it ends those that it
+/// holds when retryd says GOAWAY. What other gRPC libraries call a transparent retry, tonic has not.
+async fn written<T, F>(ask: impl Fn() -> F) -> Result<T, Status>
+where
+    F: Future<Output = Result<T, Status>>,
+{
+    match ask().await {
+        Err(status) if is_unwritten(&status) => ask().await,
+        asked => asked,
+    }
+}
+
+fn is_unwritten(status: &Status) -> bool {
+    let source = std::error::Error::source(status);
+    std::iter::successors(source, |error| error.source())
+        .any(|error| error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled))
 }
 
 /// Retryd itself said so: nothing was charged, counted or earned.
@@ -194,4 +223,45 @@ fn ending(status: &Status) -> Code {
 /// A name that nobody else has.
 pub(crate) fn id() -> String {
     uuid::Uuid::new_v4().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use bytes::Bytes;
+    use http_body_util::Empty;
+    use hyper_util::rt::TokioIo;
+
+    use super::*;
+
+    /// As hyper ends a request that it never wrote, for tonic.
+    async fn unwritten() -> Status {
+        let io = TokioIo::new(tokio::io::duplex(1).0);
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake::<_, Empty<Bytes>>(io).await.unwrap();
+        drop(connection);
+        let error = sender.send_request(http::Request::new(Empty::new())).await.unwrap_err();
+        assert!(error.is_canceled());
+        Status::from_error(error.into())
+    }
+
+    async fn times_asked(ended: &[Status]) -> usize {
+        let asked = AtomicUsize::new(0);
+        let answer: Result<(), Status> = written(|| {
+            let place = asked.fetch_add(1, Relaxed);
+            std::future::ready(Err(ended[place].clone()))
+        })
+        .await;
+        assert_eq!(answer.unwrap_err().code(), ended.last().unwrap().code());
+        asked.load(Relaxed)
+    }
+
+    #[tokio::test]
+    async fn a_question_that_was_never_written_is_asked_once_more() {
+        let lost = Status::unavailable("operation was canceled");
+        assert_eq!(times_asked(&[unwritten().await, lost.clone()]).await, 2);
+        assert_eq!(times_asked(&[unwritten().await, unwritten().await]).await, 2);
+        assert_eq!(times_asked(&[lost]).await, 1, "a text of the server's");
+    }
 }

@@ -5,6 +5,9 @@ use http::{HeaderName, Uri};
 
 use crate::pb::{Decision, RetryContext};
 
+pub(crate) const TENANT_BYTES_MAX: usize = 128;
+pub(crate) const OPERATION_BYTES_MAX: usize = 256;
+
 /// Your own rules, for the decisions of a shadow policy: from what was asked about the failed
 /// attempt and the answer to the wait before it is repeated, or `None`.
 pub type OwnRules = Arc<dyn Fn(&RetryContext, &Decision) -> Option<Duration> + Send + Sync>;
@@ -71,7 +74,7 @@ impl Settings {
         check(self.target.is_empty() || uri.is_some(), "`target` is no address");
         check(!self.tenant.is_empty(), "`tenant` is missing");
         check(
-            is_name(&self.tenant, 128),
+            is_name(&self.tenant, TENANT_BYTES_MAX),
             "`tenant` has more than 128 bytes or a control character",
         );
         check(
@@ -87,7 +90,7 @@ impl Settings {
             "`report_every` is not 100 ms to 10 s",
         );
         for (name, operation) in &self.operations {
-            let is_right = !name.is_empty() && is_name(name, 256);
+            let is_right = !name.is_empty() && is_name(name, OPERATION_BYTES_MAX);
             check(is_right, &format!("operation {name:?} is not 1 to 256 bytes of text"));
             let key = operation.key_header.as_deref();
             check(
@@ -124,7 +127,7 @@ fn address(target: &str) -> Option<Uri> {
 }
 
 /// Nothing that retryd would refuse in a name.
-fn is_name(text: &str, bytes_max: usize) -> bool {
+pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
     text.len() <= bytes_max && !text.contains(char::is_control)
 }
 

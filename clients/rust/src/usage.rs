@@ -7,7 +7,10 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::pb;
+use crate::{
+    pb,
+    settings::{OPERATION_BYTES_MAX, TENANT_BYTES_MAX, is_name},
+};
 
 /// Further names are not counted: a name made of ids would fill the memory.
 const NAMES_MAX: usize = 10_000;
@@ -20,6 +23,14 @@ const COUNT_MAX: u64 = 1_000_000_000;
 pub(crate) struct Names {
     pub(crate) tenant: String,
     pub(crate) operation: String,
+}
+
+impl Names {
+    /// Those that retryd refuses would come back with every report, and large ones bring back all.
+    fn are_taken(&self) -> bool {
+        let is_taken = |name: &str, bytes_max| !name.is_empty() && is_name(name, bytes_max);
+        is_taken(&self.tenant, TENANT_BYTES_MAX) && is_taken(&self.operation, OPERATION_BYTES_MAX)
+    }
 }
 
 /// Counts by tenant and operation.
@@ -62,7 +73,7 @@ impl Usage {
         let mut all = self.lock();
         if let Some(counts) = all.get_mut(names) {
             count(&mut counts.usage);
-        } else if all.len() < NAMES_MAX {
+        } else if all.len() < NAMES_MAX && names.are_taken() {
             let mut counts = Counts { usage: pb::Usage::default(), since: Instant::now() };
             count(&mut counts.usage);
             all.insert(names.clone(), counts);
@@ -168,6 +179,18 @@ mod tests {
         let told = usage.take(&names("op")).unwrap().told();
         assert_eq!(told.requests, 2);
         assert!(Duration::from_secs(2) <= period(&told));
+    }
+
+    #[test]
+    fn a_name_that_retryd_refuses_is_not_counted() {
+        let usage = Usage::default();
+        for name in ["", "\n", "\u{9f}", &"n".repeat(257)] {
+            usage.request(&names(name));
+            usage.request(&Names { tenant: name.into(), operation: "op".into() });
+        }
+        assert!(usage.take_all().is_empty());
+        usage.request(&Names { tenant: "t".repeat(128), operation: "ü".repeat(128) });
+        assert_eq!(usage.take_all().len(), 1);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
+use hyper_util::rt::TokioIo;
 use retryd_client::{Begun, BoxError, Call, Client, Operation, Settings};
 use serde_json::json;
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -100,6 +101,50 @@ async fn an_error_is_handed_on_as_the_library_made_it() {
     assert!(error.is::<Strange>(), "{error:?}");
     let questions = calls.close().await.questions;
     assert_eq!(questions[0].decision["reason"], "REASON_PERMANENT_FAILURE", "not understood");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_of_the_protocols_is_a_failure() {
+    let calls = Calls::start("rust-layer-odd", "asked");
+    calls.send(http_request(whole("hello")), vec![status(600)]).await.unwrap();
+    calls.send(grpc_request("a.B/Get", whole(message("one"))), vec![status(302)]).await.unwrap();
+    let Play { questions, usage, .. } = calls.close().await;
+    assert_eq!(
+        questions[0].context["failure"],
+        json!({"category": "FAILURE_CATEGORY_PROTOCOL_VIOLATION"})
+    );
+    assert_eq!(questions[1].context["failure"]["httpStatus"], 302);
+    assert_eq!(usage, json!({"requests": "2"}));
+}
+
+#[tokio::test]
+async fn who_gives_up_while_it_is_asked_gives_the_grant_back() {
+    let calls = Calls::start("rust-layer-asked", "slow");
+    let mut call = calls.send(http_request(whole("hello")), vec![status(503), ok()]);
+    let asked = async {
+        while Testbed::get().play("rust-layer-asked").await.questions.is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = &mut call => panic!("retryd is slow"),
+        () = asked => {}
+    }
+    drop(call);
+    assert_eq!(calls.close().await.releases.len(), 1);
+}
+
+#[tokio::test]
+async fn close_does_not_wait_for_a_connection_that_never_comes() {
+    let connector = service_fn(|_: http::Uri| {
+        std::future::pending::<Result<TokioIo<tokio::net::TcpStream>, std::io::Error>>()
+    });
+    let channel = tonic::transport::Endpoint::from_static("http://retryd:1")
+        .connect_with_connector_lazy(connector);
+    let client = Client::over(channel, Settings::new("retryd:1", "rust-layer-hangs")).unwrap();
+    let service = service_fn(async |_: Request<Body>| ok());
+    client.layer().layer(service).oneshot(http_request(whole("hello"))).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), client.close()).await.unwrap();
 }
 
 #[tokio::test]
