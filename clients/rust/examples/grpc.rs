@@ -12,7 +12,7 @@ use tower::ServiceBuilder;
 async fn main() -> Result<(), BoxError> {
     let client = Client::new(Settings {
         operations: [("retryd.v1.BudgetService/GetBudget".into(), Operation::declared())].into(),
-        ..Settings::new("dns:///127.0.0.1:50051", "checkout")
+        ..Settings::new("dns:///127.0.0.1:50051", "shop-1")
     })?;
 
     // Any generated client goes around it; this one so that the example runs with nothing else.
@@ -20,7 +20,7 @@ async fn main() -> Result<(), BoxError> {
     let service = ServiceBuilder::new().layer(client.layer()).service(channel);
     let mut budgets = BudgetServiceClient::new(service);
 
-    let names = GetBudgetRequest { tenant: "checkout".into(), operation: "any".into() };
+    let names = GetBudgetRequest { tenant: "shop-1".into(), operation: "any".into() };
     let mut request = Request::new(names);
     request.set_timeout(Duration::from_secs(2));
     println!("{:?}", budgets.get_budget(request).await?.into_inner());

@@ -12,7 +12,7 @@ use tower::{ServiceBuilder, ServiceExt as _};
 async fn main() -> Result<(), BoxError> {
     let client = Client::new(Settings {
         operations: [("charge".into(), Operation::keyed("idempotency-key"))].into(),
-        ..Settings::new("dns:///127.0.0.1:50051", "checkout")
+        ..Settings::new("dns:///127.0.0.1:50051", "shop-1")
     })?;
 
     let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build_http();
