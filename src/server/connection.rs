@@ -125,7 +125,7 @@ impl Port {
                     origin.leaving.cancel();
                     grace.as_mut().reset(Instant::now() + SETTLE);
                 }
-                () = sleep(SETTLE) => {
+                () = sleep(self.limits.farewell) => {
                     // One is held here and one by the connection; each call in flight holds one.
                     let is_quiet = Arc::strong_count(&origin) <= 2;
                     if is_quiet && was_quiet {

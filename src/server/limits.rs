@@ -23,6 +23,10 @@ pub struct Limits {
     /// Time for calls and streams to end after that GOAWAY. Then streams that wait are ended, and
     /// [`SETTLE`] later the connection is closed. Default: 60 s.
     pub age_grace: Duration,
+    /// After a GOAWAY, a connection without calls whose client does not close it for this long, twice,
+    /// is closed. Calls may be on their way to it, from a client that stands still for a moment.
+    /// Default: 2 s.
+    pub farewell: Duration,
     /// Time from the head of a request to the head of its answer, so that a request whose message
     /// never comes does not stay. Streams that are open are not bound by it. Default: 30 s.
     pub request_max: Duration,
@@ -43,6 +47,7 @@ impl Default for Limits {
             keepalive_timeout: Duration::from_secs(10),
             age_max: Duration::from_secs(30 * 60),
             age_grace: Duration::from_secs(60),
+            farewell: Duration::from_secs(2),
             request_max: Duration::from_secs(30),
             drain_delay: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(25),
@@ -59,7 +64,8 @@ impl Limits {
 
 /// Connections open at a time on the port that serves only health.
 pub const PROBE_CONNECTIONS_MAX: usize = 64;
-/// After a GOAWAY, a connection without calls that does not answer for this long, twice, is closed.
+/// Time for an ending, or for the first call of a connection that is new while the process stops, to
+/// reach the client.
 pub const SETTLE: Duration = Duration::from_millis(500);
 /// Sockets that wait to be accepted. The kernel's `somaxconn` may allow fewer.
 pub const BACKLOG: u32 = 4096;

@@ -5,7 +5,7 @@ use retryd::server::Limits;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tonic::Code;
 
@@ -103,6 +103,30 @@ async fn many_calls_may_be_given_up_at_once_but_not_any_number() {
     }
 }
 
+#[tokio::test]
+async fn a_client_that_stands_still_at_the_goodbye_is_waited_for() {
+    const HEADERS: u8 = 1;
+    const GOAWAY: u8 = 7;
+    let patient = Limits { farewell: SOON, drain_timeout: SOON * 4, ..small() };
+    let running = Running::with(patient).await;
+    let mut socket = running.tcp().await;
+    socket.write_all(&[PREFACE, &frame(4, 0, 0, b"")].concat()).await.unwrap();
+    sleep(ms(50)).await;
+    running.drain.begin();
+    while read_frame(&mut socket).await.0 != GOAWAY {}
+
+    // Longer than any moment of quiet that a client gets by itself.
+    sleep(ms(1200)).await;
+    let path = [b"\x04\x14", &b"/retryd.v1.Hand/Echo"[..]].concat();
+    let kind = [b"\x0f\x10\x10", &b"application/grpc"[..]].concat();
+    let head = [&b"\x83\x86\x41\x01x"[..], &path, &kind].concat();
+    let call = [frame(HEADERS, 4, 1, &head), frame(0, 1, 1, &[0; 5])].concat();
+    socket.write_all(&call).await.unwrap();
+    let answered = timeout(SOON, async { while read_frame(&mut socket).await.0 != HEADERS {} });
+    answered.await.expect("an answer");
+    assert_eq!(running.echoes.load(Ordering::SeqCst), 1);
+}
+
 /// RFC 9113, section 4.1.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
@@ -187,7 +211,7 @@ async fn a_client_that_gives_no_sign_of_life_is_closed() {
     eventually("closed", || running.counts().open.get() == 0).await;
 
     let lively = running.client().await;
-    tokio::time::sleep(ms(500)).await;
+    sleep(ms(500)).await;
     assert_eq!(lively.call("Echo", &[], b"").await.code(), Code::Ok);
     assert_eq!(running.counts().accepted.get(), 2);
 }

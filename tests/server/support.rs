@@ -41,6 +41,7 @@ pub(crate) fn small() -> Limits {
         connections_max: 8,
         handshake_max: ms(200),
         request_max: ms(400),
+        farewell: ms(500),
         drain_delay: ms(300),
         drain_timeout: ms(3000),
         ..Limits::default()
