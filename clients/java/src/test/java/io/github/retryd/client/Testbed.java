@@ -75,7 +75,8 @@ final class Testbed {
       }
       return JsonParser.parseString(line).getAsJsonObject();
     } catch (IOException error) {
-      throw new IllegalStateException("the testbed cannot be started: run clients/run java, or set TESTBED_PYTHON and RETRYD_BIN", error);
+      throw new IllegalStateException(
+          "the testbed cannot be started: run clients/run java, or set TESTBED_PYTHON and RETRYD_BIN", error);
     }
   }
 
