@@ -163,6 +163,15 @@ pub(crate) fn policy_file(name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// Reports so many requests of a tenant. What they earn stays for the interval of the ratio, whereas a
+/// floor goes on filling while a test runs.
+pub(crate) async fn report(process: &Process, tenant: &str, requests: u64) {
+    let usage = Some(pb::Usage { requests, ..Default::default() });
+    let entry = pb::TenantUsage { tenant: tenant.to_owned(), operation: "op".to_owned(), usage };
+    let request = pb::ReportUsageRequest { usage: vec![entry], ..Default::default() };
+    process.budgets().await.report_usage(request).await.unwrap();
+}
+
 /// A context that is answered with RETRY, as long as the tenant's budget has something.
 pub(crate) fn context(tenant: &str) -> pb::RetryContext {
     pb::RetryContext {

@@ -5,15 +5,20 @@ use retryd::wire::pb::{WatchBudgetRequest, WatchBudgetResponse};
 use tokio::time::{sleep, timeout};
 use tonic::{Code, Request, Streaming};
 
-use crate::support::{Process, SOON, context, policy_file};
+use crate::support::{Process, SOON, context, policy_file, report};
 
 const POLICY: &str = "version: 1
-budgets: [{name: b, scope: tenant, ratio: {interval: 1h, min_retry_rate: {count: 1000, interval: 1h}}}]
+budgets: [{name: b, scope: tenant, ratio: {percent: 100, interval: 1h, min_retry_rate: {count: 0, interval: 1h}}}]
 policies: [{name: all, budgets: [b]}]
 ";
 
-fn started(policy: &str, arguments: &[&str]) -> Process {
-    Process::start(&[&["--policy", &policy_file(policy, POLICY)], arguments].concat())
+/// With 1,000 retries for the tenant `t`, which nothing refills while a test runs, and some for another.
+async fn started(policy: &str, arguments: &[&str]) -> Process {
+    let process =
+        Process::start(&[&["--policy", &policy_file(policy, POLICY)], arguments].concat());
+    report(&process, "t", 1_000).await;
+    report(&process, "another", 1_000).await;
+    process
 }
 
 async fn watch(process: &Process) -> Streaming<WatchBudgetResponse> {
@@ -28,7 +33,7 @@ async fn next(states: &mut Streaming<WatchBudgetResponse>) -> u32 {
 
 #[tokio::test]
 async fn a_watcher_sees_the_state_now_and_each_change() {
-    let process = started("watch.yaml", &[]);
+    let process = started("watch.yaml", &[]).await;
     let mut states = watch(&process).await;
     assert_eq!(next(&mut states).await, 1_000);
     let mut client = process.client().await;
@@ -43,7 +48,7 @@ async fn a_watcher_sees_the_state_now_and_each_change() {
 
 #[tokio::test]
 async fn many_changes_make_few_messages() {
-    let process = started("watch-fast.yaml", &[]);
+    let process = started("watch-fast.yaml", &[]).await;
     let mut states = watch(&process).await;
     let mut client = process.client().await;
     for _ in 0..1_000 {
@@ -60,7 +65,7 @@ async fn many_changes_make_few_messages() {
 
 #[tokio::test]
 async fn a_drain_ends_it() {
-    let process = started("watch-drain.yaml", &["--drain-delay", "100ms"]);
+    let process = started("watch-drain.yaml", &["--drain-delay", "100ms"]).await;
     let mut states = watch(&process).await;
     assert_eq!(next(&mut states).await, 1_000);
     process.signal("TERM");
@@ -71,7 +76,7 @@ async fn a_drain_ends_it() {
 
 #[tokio::test]
 async fn the_callers_deadline_ends_it() {
-    let process = started("watch-deadline.yaml", &[]);
+    let process = started("watch-deadline.yaml", &[]).await;
     let asked = WatchBudgetRequest { tenant: "t".to_owned(), operation: "op".to_owned() };
     let mut asked = Request::new(asked);
     // Only said to the server: this client itself would wait for ever.
