@@ -54,7 +54,10 @@ def proven(cluster: Cluster, name: str) -> tuple[str, str, float, str]:
         if not isinstance(failure, AssertionError):
             traceback.print_exc()
         outcome, seen = "FAILED", " ".join(str(failure).split())[:300]
-        print(cluster.attempt("get", "pods,endpointslices,poddisruptionbudgets", "--output", "wide").stdout, file=sys.stderr)
+        print(
+            cluster.attempt("get", "pods,endpointslices,poddisruptionbudgets", "--output", "wide").stdout,
+            file=sys.stderr,
+        )
         print(cluster.attempt("get", "events", "--sort-by", ".lastTimestamp").stdout[-3000:], file=sys.stderr)
     seconds = time.monotonic() - began
     print(f"  {outcome} after {seconds:.0f} s: {seen}", flush=True)

@@ -90,7 +90,9 @@ def until(what: str, condition, seconds: float = PATIENCE, pause: float = 0.3):
 def grpcurl(address: str, method: str, *messages: dict) -> list[dict]:
     """All answers to these messages; streams them where the method does."""
     command = ["grpcurl", "-plaintext", "-max-time", "30", "-d", "@", address, f"retryd.v1.{method}"]
-    asked = subprocess.run(command, input="\n".join(map(json.dumps, messages)), capture_output=True, text=True, timeout=60)
+    asked = subprocess.run(
+        command, input="\n".join(map(json.dumps, messages)), capture_output=True, text=True, timeout=60
+    )
     assert asked.returncode == 0, f"{method} at {address}: {asked.stderr.strip()}"
     decoder, answers, rest = json.JSONDecoder(), [], asked.stdout.lstrip()
     while rest:
@@ -106,5 +108,6 @@ def ask(tenant: str) -> dict:
         "operation": "proof",
         "attempts_made": 1,
         "body_replayable": True,
-        "failure": {"grpc_code": 8},
+        "idempotency": {"declared": True},
+        "failure": {"grpc_code": 14},
     }

@@ -13,7 +13,9 @@ POLICY = (KUSTOMIZE / "base" / "policy.yaml").read_text()
 PODS = 3
 
 
-def deploy(cluster: Cluster, *, policy: str = POLICY, env: dict[str, str] | None = None, grace: int = 30, store: str = "") -> None:
+def deploy(
+    cluster: Cluster, *, policy: str = POLICY, env: dict[str, str] | None = None, grace: int = 30, store: str = ""
+) -> None:
     """Returns when the cluster has taken it, and not when the pods are there."""
     variables = dict(env or {})
     if store:

@@ -36,7 +36,9 @@ def in_a_namespace(cluster: Cluster, sent: list[dict]) -> int:
         cluster.kubectl("apply", "--validate=strict", "--filename", "-", given=text)
         read = cluster.get("--filename", "-", given=text)["items"]
         found = {(each["kind"], name_of(each)): each for each in read}
-        return sum(compared(each, found[each["kind"], name_of(each)], f"{each['kind']} {name_of(each)}") for each in sent)
+        return sum(
+            compared(each, found[each["kind"], name_of(each)], f"{each['kind']} {name_of(each)}") for each in sent
+        )
     finally:
         cluster.kubectl("delete", "namespace", cluster.namespace, "--wait=false")
 

@@ -41,7 +41,7 @@ def shares(cluster: Cluster) -> str:
         bound = FLOOR * (1 + hours) + len(pods)
         assert total <= bound, f"{granted} granted, more than the {bound:.1f} that all together may"
         assert total >= 0.8 * FLOOR > FLOOR / PODS, f"{granted} granted, of a budget of {FLOOR}"
-        retries = [sample(admin, 'retryd_decisions_total{verdict="retry"') for admin in admins]
+        retries = [sample(admin, 'retryd_decisions_total{verdict="RETRY"') for admin in admins]
         assert retries == granted, f"{granted} were granted, the metrics say {retries}"
         left = [listed_left(address) for address in addresses]
         assert all(each < FLOOR / PODS for each in left), f"left, as the replicas see it: {left}"
@@ -74,7 +74,12 @@ def sample(admin: str, name: str) -> int:
 def redis(cluster: Cluster) -> None:
     """One without a disk, and the Secret that the kit wants."""
     password = secrets.token_hex(16)
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "retryd-store"}, "stringData": {"password": password}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "retryd-store"},
+        "stringData": {"password": password},
+    }
     container = {
         "name": "redis",
         "image": os.environ["REDIS_IMAGE"],
