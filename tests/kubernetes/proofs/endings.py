@@ -48,10 +48,11 @@ def ends(cluster: Cluster) -> str:
     name, grace = name_of(pod), pod["spec"]["terminationGracePeriodSeconds"]
     finalizers(cluster, name, [FINALIZER])
     try:
-        with cluster.forward(name) as address, watching(address):
+        with cluster.forward(name) as address, watching(address) as stream:
             cluster.kubectl("delete", "pod", name, "--wait=false")
             # To be read now: when the containers have ended, the kubelet deletes again, with a grace period of 0.
             latest = last_moment(cluster.pod(name), grace)
+            assert stream.poll() is None, "the stream ended before the drain did"
             # What the pod ended with stays to be read as long as the finalizer does.
             ended = until("the end of the container", lambda: terminated(cluster, name), seconds=3 * grace)
     finally:
@@ -94,6 +95,7 @@ class watching:
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.process.stdout.readline(), "the stream has no first state"
+        return self.process
 
     def __exit__(self, *_):
         self.process.kill()
