@@ -18,6 +18,8 @@ mod message;
 mod player;
 #[path = "vectors/subject.rs"]
 mod subject;
+#[path = "vectors/subset.rs"]
+mod subset;
 
 use format::{Run, Vectors};
 use player::play;

@@ -1,9 +1,8 @@
 //! What an answer must hold: what the case names, and what holds for every decision.
 use retryd::wire::pb;
-use serde_json::Value;
 use tonic_types::StatusExt as _;
 
-use crate::format::{Error, Object};
+use crate::format::Error;
 
 /// What must hold, and whether it does.
 pub(crate) type Law = (&'static str, bool);
@@ -48,45 +47,6 @@ pub(crate) fn decision_laws(
             last.is_none_or(|step| step.objected != retries && objections == usize::from(!retries)),
         ),
     ]
-}
-
-/// Everything that `expect` names and `got` does not hold.
-pub(crate) fn subset_differs(expect: &Object, got: &Value) -> Vec<String> {
-    let mut differs = Vec::new();
-    for (key, wanted) in expect {
-        compare(key, wanted, got.get(key), &mut differs);
-    }
-    differs
-}
-
-fn compare(path: &str, wanted: &Value, got: Option<&Value>, differs: &mut Vec<String>) {
-    match (wanted, got) {
-        (Value::Object(wanted), Some(Value::Object(got))) => {
-            for (key, wanted) in wanted {
-                compare(&format!("{path}.{key}"), wanted, got.get(key), differs);
-            }
-        }
-        (Value::Array(wanted), Some(Value::Array(got))) if wanted.len() == got.len() => {
-            for (place, (wanted, got)) in wanted.iter().zip(got).enumerate() {
-                compare(&format!("{path}[{place}]"), wanted, Some(got), differs);
-            }
-        }
-        // Proto-JSON leaves out what has its default value.
-        (wanted, None) if is_default(wanted) => {}
-        (wanted, Some(got)) if wanted == got => {}
-        (wanted, None) => differs.push(format!("{path}: absent, expected {wanted}")),
-        (wanted, Some(got)) => differs.push(format!("{path}: {got}, expected {wanted}")),
-    }
-}
-
-fn is_default(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(flag) => !flag,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(_) | Value::Object(_) => false,
-    }
 }
 
 /// Everything in which `status` differs from the refusal that `error` names.

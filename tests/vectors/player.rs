@@ -6,10 +6,11 @@ use retryd::wire::pb::{self, usage_result::Outcome};
 use serde::Serialize;
 use tonic::Status;
 
-use crate::compare::{Law, decision_laws, refusal_differs, subset_differs};
+use crate::compare::{Law, decision_laws, refusal_differs};
 use crate::format::{self, Action, Object, Run, Step, Terms, Vectors};
 use crate::message::{self, from_json};
 use crate::subject::{self, Subject};
+use crate::subset::subset_differs;
 
 /// Plays a case from its first step to its last.
 pub(crate) async fn play(

@@ -12,5 +12,7 @@ mod failures;
 mod json;
 mod layer;
 mod play;
+#[path = "../../../../tests/vectors/subset.rs"]
+mod subset;
 mod testbed;
 mod vectors;

@@ -16,6 +16,7 @@ use tonic_types::StatusExt as _;
 
 use crate::{
     json::{self, Object, message},
+    subset::subset_differs,
     testbed::{Testbed, read, repository},
 };
 
@@ -380,7 +381,7 @@ fn judge<A: Message>(name: &str, answer: &Result<A, Status>, step: &Step) -> Vec
     match (answer, &step.error) {
         (Ok(answer), None) => {
             let json = json::json(name, answer);
-            step.expect.as_ref().map_or_else(Vec::new, |expect| json::differs(expect, &json))
+            step.expect.as_ref().map_or_else(Vec::new, |expect| subset_differs(expect, &json))
         }
         (Ok(answer), Some(_)) => vec![format!("no error, but {}", json::json(name, answer))],
         (Err(status), Some(refusal)) => refusal_differs(status, refusal),
