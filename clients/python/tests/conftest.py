@@ -1,9 +1,12 @@
 from collections.abc import Iterator
 
+import grpc
 import pytest
 
-from .fake_retryd import fake
-from .service import service
+import retryd
+
+from .fake_retryd import FakeRetryd, fake
+from .service import Service, service
 from .testbed import Testbed
 
 __all__ = ["fake", "service", "testbed"]
@@ -14,3 +17,15 @@ def testbed() -> Iterator[Testbed]:
     testbed = Testbed()
     yield testbed
     testbed.close()
+
+
+@pytest.fixture
+def client(fake: FakeRetryd) -> Iterator[retryd.Client]:
+    with retryd.Client(target=fake.address, tenant="shop", ask_timeout=5) as client:
+        yield client
+
+
+@pytest.fixture
+def channel(client: retryd.Client, service: Service) -> Iterator[grpc.Channel]:
+    with grpc.insecure_channel(service.address) as bare:
+        yield grpc.intercept_channel(bare, client.interceptor())

@@ -3,7 +3,6 @@
 import contextlib
 import math
 import threading
-from collections.abc import Iterator
 
 import grpc
 import pytest
@@ -15,18 +14,6 @@ from retryd.v1 import retryd_pb2 as pb
 from .fake_retryd import FakeRetryd, refuse, retry, stop
 from .service import OPERATION, Service, method
 from .test_grpc import SOON, UNAVAILABLE, answer, wait_until
-
-
-@pytest.fixture
-def client(fake: FakeRetryd) -> Iterator[retryd.Client]:
-    with retryd.Client(target=fake.address, tenant="shop", ask_timeout=5) as client:
-        yield client
-
-
-@pytest.fixture
-def channel(client: retryd.Client, service: Service) -> Iterator[grpc.Channel]:
-    with grpc.insecure_channel(service.address) as bare:
-        yield grpc.intercept_channel(bare, client.interceptor())
 
 
 def test_close_reports_the_rest_once(client: retryd.Client, channel: grpc.Channel, fake: FakeRetryd) -> None:

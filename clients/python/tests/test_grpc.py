@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,18 +16,6 @@ from .service import METHOD, OPERATION, Service, method
 
 SOON = 20
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
-
-
-@pytest.fixture
-def client(fake: FakeRetryd) -> Iterator[retryd.Client]:
-    with retryd.Client(target=fake.address, tenant="shop", ask_timeout=5) as client:
-        yield client
-
-
-@pytest.fixture
-def channel(client: retryd.Client, service: Service) -> Iterator[grpc.Channel]:
-    with grpc.insecure_channel(service.address) as bare:
-        yield grpc.intercept_channel(bare, client.interceptor())
 
 
 def test_with_call_tells_the_metadata_of_the_last_attempt(
