@@ -12,6 +12,7 @@ use tonic::service::Routes;
 
 use super::{
     accept::Serve,
+    batching::Batching,
     call::{Calls, Origin},
     greeting::Greeting,
     limits::{self, Limits, SETTLE},
@@ -96,7 +97,8 @@ impl Port {
         });
         let calls = Calls { routes: self.routes.clone(), origin: Arc::clone(&origin) };
         let (io, greeted) = Greeting::expect(io);
-        let mut connection = pin!(self.http2().serve_connection(TokioIo::new(io), calls));
+        let io = TokioIo::new(Batching::over(io));
+        let mut connection = pin!(self.http2().serve_connection(io, calls));
 
         tokio::select! {
             _ = connection.as_mut() => return End::NoHandshake,

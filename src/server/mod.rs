@@ -12,6 +12,7 @@
 //! has no limit of connections; so `Routes` are served from here, over hyper.
 mod accept;
 mod answer;
+mod batching;
 mod call;
 mod connection;
 mod deadline;
@@ -24,6 +25,7 @@ pub mod limits;
 mod listen;
 
 pub(crate) use accept::{Acceptor, Serve};
+pub use batching::Batching;
 pub use connection::ConnectInfo;
 pub use deadline::Deadline;
 pub use descriptors::raise_descriptor_limit;
