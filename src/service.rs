@@ -16,17 +16,19 @@ use crate::admin::metrics::Metrics;
 use crate::budget::Store;
 use crate::clock::Now;
 use crate::decider::{Answer, Decider};
-use crate::server::{Deadline, deadline_exceeded};
+use crate::server::{AtOnce, Deadline, deadline_exceeded};
 use crate::wire::context::{self, Oddities};
 use crate::wire::pb::budget_service_server::BudgetServiceServer;
 use crate::wire::pb::retry_service_server::{RetryService, RetryServiceServer};
 use crate::wire::refusal::Refusal;
-use crate::wire::{decision, pb};
+use crate::wire::{codec, decision, pb};
 
 /// The largest message of RetryService.
 pub const CONTEXT_BYTES_MAX: usize = 16 * 1024;
 /// The largest message of BudgetService.
 pub const REPORT_BYTES_MAX: usize = 512 * 1024;
+
+const DECIDE: &str = "/retryd.v1.RetryService/Decide";
 
 /// Both services over one decider. Cheap to clone.
 #[derive(Debug)]
@@ -67,6 +69,17 @@ impl<S: Store> Retryd<S> {
     /// The gRPC server of BudgetService.
     pub fn budget_service(&self) -> BudgetServiceServer<Retryd<S>> {
         BudgetServiceServer::new(self.clone()).max_decoding_message_size(REPORT_BYTES_MAX)
+    }
+
+    /// `Decide` from bytes to bytes: it waits for nothing.
+    pub fn decide_at_once(&self) -> AtOnce {
+        let retryd = self.clone();
+        AtOnce::new(DECIDE, CONTEXT_BYTES_MAX, move |message, deadline| {
+            let context = codec::decode(message)?;
+            let now = retryd.decider.now();
+            retryd.in_time(deadline, now)?;
+            Ok(codec::framed(&retryd.decide_at(&context, now)?))
+        })
     }
 
     /// Decides about one failed attempt.

@@ -21,6 +21,7 @@ async fn accepting_goes_on_when_descriptors_come_back() {
         listeners: vec![bound],
         probe: None,
         routes: Routes::new(health.service()),
+        at_once: None,
         limits: Limits::default(),
         health,
         metrics: Arc::clone(&metrics),

@@ -19,6 +19,7 @@ async fn the_first_begins_the_drain_and_the_second_ends_it() {
             listeners: vec!["127.0.0.1:0".parse::<Listen>().unwrap().bind().await.unwrap()],
             probe: None,
             routes: Routes::new(health.service()),
+            at_once: None,
             limits: Limits { drain_delay: hour, drain_timeout: hour, ..Limits::default() },
             health,
             metrics: Arc::new(Metrics::new()),

@@ -143,6 +143,7 @@ impl Serve {
         tracing::warn!("no client certificates: every caller may ask for every tenant");
 
         let routes = routes(&retryd, &health)?;
+        let at_once = Some(retryd.decide_at_once());
         let limits = self.limits();
         let occupancy = Arc::new(move || decider.occupancy());
         let exchange = match &sharing {
@@ -154,9 +155,9 @@ impl Serve {
         let shown =
             Admin { health: health.clone(), metrics: Arc::clone(&metrics), occupancy, sharing };
         let admin = tokio::spawn(shown.run(admin, drain.clone()));
-        let server =
-            Server { listeners, probe, routes, limits, health: health.clone(), metrics, clock };
-        health.ready().await;
+        let ready = health.clone();
+        let server = Server { listeners, probe, routes, at_once, limits, health, metrics, clock };
+        ready.ready().await;
         tracing::info!(policy_revision = revision, "ready");
         let ended = server.run(drain).await;
         // Whoever is in a hurry does not wait for the store.

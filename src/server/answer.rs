@@ -1,5 +1,6 @@
 //! The body of an answer: what the service sends, or the ending that the server gives it.
 use std::{
+    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
@@ -7,6 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::{HeaderValue, Response, header::CONTENT_TYPE};
 use http_body::Frame;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
@@ -17,13 +19,22 @@ use crate::admin::metrics::Refused;
 
 /// The body of an answer. While it lives, its call is in flight.
 pub(super) struct Answer {
-    /// `None`: over.
-    body: Option<Body>,
+    content: Content,
     origin: Arc<Origin>,
     is_ours: bool,
     deadline: Option<Deadline>,
     // Made when the body waits for the first time. Only streams ever wait.
     alarms: Option<Alarms>,
+}
+
+/// What is left of it.
+enum Content {
+    /// One message, and an OK.
+    Message(Bytes),
+    Ok,
+    /// What a service sends.
+    Service(Body),
+    Over,
 }
 
 struct Alarms {
@@ -38,11 +49,23 @@ impl Answer {
         is_ours: bool,
         deadline: Option<Deadline>,
     ) -> Answer {
-        Answer { body: Some(body), origin, is_ours, deadline, alarms: None }
+        Answer { content: Content::Service(body), origin, is_ours, deadline, alarms: None }
     }
 
     pub(super) fn empty(origin: Arc<Origin>) -> Answer {
-        Answer { body: None, origin, is_ours: false, deadline: None, alarms: None }
+        Answer::ours(Content::Over, origin)
+    }
+
+    /// A whole response: a message that stands behind its prefix, and an OK.
+    pub(super) fn message(message: Bytes, origin: Arc<Origin>) -> Response<Answer> {
+        let mut response = Response::new(Answer::ours(Content::Message(message), origin));
+        let grpc = HeaderValue::from_static("application/grpc");
+        response.headers_mut().insert(CONTENT_TYPE, grpc);
+        response
+    }
+
+    fn ours(content: Content, origin: Arc<Origin>) -> Answer {
+        Answer { content, origin, is_ours: false, deadline: None, alarms: None }
     }
 
     fn frame(&self, frame: Frame<Bytes>) -> Frame<Bytes> {
@@ -79,6 +102,20 @@ impl Answer {
     }
 }
 
+impl Content {
+    /// The next part of what needs no service.
+    fn next(&mut self) -> Option<Frame<Bytes>> {
+        match mem::replace(self, Content::Over) {
+            Content::Message(message) => {
+                *self = Content::Ok;
+                Some(Frame::data(message))
+            }
+            Content::Ok => Some(Frame::trailers(endings::ok())),
+            Content::Service(_) | Content::Over => None,
+        }
+    }
+}
+
 impl http_body::Body for Answer {
     type Data = Bytes;
     type Error = Status;
@@ -88,7 +125,10 @@ impl http_body::Body for Answer {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        let body = match &mut this.content {
+            Content::Service(body) => body,
+            content => return Poll::Ready(content.next().map(Ok)),
+        };
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx)));
         let ending = match polled {
             Ok(Poll::Ready(frame)) => {
@@ -100,11 +140,15 @@ impl http_body::Body for Answer {
                 endings::panicked()
             }
         };
-        this.body = None;
+        this.content = Content::Over;
         Poll::Ready(Some(Ok(Frame::trailers(endings::trailers(&ending)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(http_body::Body::is_end_stream)
+        match &self.content {
+            Content::Service(body) => body.is_end_stream(),
+            Content::Message(_) | Content::Ok => false,
+            Content::Over => true,
+        }
     }
 }

@@ -5,10 +5,11 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
+use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
@@ -18,6 +19,7 @@ use tower::Service;
 
 use super::{
     answer::Answer,
+    at_once::{AtOnce, Found, Reading},
     connection::ConnectInfo,
     deadline::{self, Deadline},
     endings,
@@ -30,6 +32,7 @@ use crate::{
 /// What all calls of one connection share. Who holds it is in flight.
 pub(super) struct Origin {
     pub(super) info: ConnectInfo,
+    pub(super) served: Arc<Served>,
     pub(super) request_max: Duration,
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
@@ -37,11 +40,14 @@ pub(super) struct Origin {
     pub(super) leaving: CancellationToken,
 }
 
-/// Takes the calls of one connection.
-pub(super) struct Calls {
+/// What answers calls.
+pub(super) struct Served {
+    pub(super) at_once: Option<AtOnce>,
     pub(super) routes: Routes,
-    pub(super) origin: Arc<Origin>,
 }
+
+/// Takes the calls of one connection.
+pub(super) struct Calls(pub(super) Arc<Origin>);
 
 /// The only paths whose endings are retryd's own.
 const OURS: &str = "/retryd.v1.";
@@ -52,7 +58,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
     type Future = Call;
 
     fn call(&self, request: Request<Incoming>) -> Call {
-        let origin = Arc::clone(&self.origin);
+        let origin = Arc::clone(&self.0);
         if let Some(refused) = not_grpc(&request) {
             let mut response = Response::new(Answer::empty(origin));
             *response.status_mut() = refused;
@@ -65,25 +71,33 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
         }
         let deadline = timeout.map(|timeout| Deadline::after(timeout, origin.clock.now()));
         let is_ours = request.uri().path().starts_with(OURS);
+        let way = match &origin.served.at_once {
+            Some(method) if method.takes(&request) => Way::AtOnce(Reading::of(request)),
+            Some(_) | None => origin.route(request.map(Body::new), deadline),
+        };
+        Call::Begun(Begun { way, origin, is_ours, timeout, deadline, alarm: None })
+    }
+}
 
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(origin.info);
+impl Origin {
+    fn route(&self, mut request: Request<Body>, deadline: Option<Deadline>) -> Way {
+        request.extensions_mut().insert(self.info);
         if let Some(deadline) = deadline {
             request.extensions_mut().insert(deadline);
         }
-        let answer = self.routes.clone().call(request);
-        Call::Routed(Routed { answer, origin, is_ours, timeout, deadline, alarm: None })
+        Way::Routed(self.served.routes.clone().call(request))
     }
 }
 
 /// The future of an answer's head.
+#[expect(clippy::large_enum_variant, reason = "most calls are the large one")]
 pub(super) enum Call {
     Refused(Ready<Response<Answer>>),
-    Routed(Routed),
+    Begun(Begun),
 }
 
-pub(super) struct Routed {
-    answer: <Routes as Service<Request<Body>>>::Future,
+pub(super) struct Begun {
+    way: Way,
     origin: Arc<Origin>,
     is_ours: bool,
     timeout: Option<Duration>,
@@ -92,27 +106,54 @@ pub(super) struct Routed {
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
+/// How a call is answered.
+enum Way {
+    AtOnce(Reading),
+    Routed(<Routes as Service<Request<Body>>>::Future),
+}
+
 impl Future for Call {
     type Output = Result<Response<Answer>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
             Call::Refused(response) => Pin::new(response).poll(cx).map(Ok),
-            Call::Routed(routed) => routed.poll(cx).map(Ok),
+            Call::Begun(call) => call.poll(cx).map(Ok),
         }
     }
 }
 
-impl Routed {
+impl Begun {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Response<Answer>> {
-        let answer = &mut self.answer;
-        match catch_unwind(AssertUnwindSafe(|| Pin::new(answer).poll(cx))) {
-            Ok(Poll::Ready(Ok(response))) => Poll::Ready(self.answered(response)),
+        match catch_unwind(AssertUnwindSafe(|| self.poll_way(cx))) {
+            Ok(Poll::Ready(Ok(message))) => {
+                Poll::Ready(Answer::message(message, Arc::clone(&self.origin)))
+            }
+            Ok(Poll::Ready(Err(response))) => Poll::Ready(self.answered(response)),
             Ok(Poll::Pending) => self.poll_alarm(cx),
             Err(_) => {
                 self.origin.metrics.panics.inc();
                 Poll::Ready(ended_by(endings::panicked(), Arc::clone(&self.origin)))
             }
+        }
+    }
+
+    /// The message of an answer, or a whole answer.
+    #[expect(clippy::result_large_err, reason = "no error, and moved once")]
+    fn poll_way(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Response<Body>>> {
+        if let (Way::AtOnce(reading), Some(method)) = (&mut self.way, &self.origin.served.at_once) {
+            match ready!(reading.poll(method, cx)) {
+                Found::Whole(message) => {
+                    let answer = method.answer(&message, self.deadline.as_ref());
+                    return Poll::Ready(answer.map_err(|status| status.into_http()));
+                }
+                Found::Unusual(request) => self.way = self.origin.route(request, self.deadline),
+            }
+        }
+        match &mut self.way {
+            Way::Routed(answer) => Pin::new(answer).poll(cx).map(|Ok(response)| Err(response)),
+            // Only polled again after its end.
+            Way::AtOnce(_) => Poll::Pending,
         }
     }
 

@@ -8,12 +8,11 @@ use tokio::{
     time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
-use tonic::service::Routes;
 
 use super::{
     accept::Serve,
     batching::Batching,
-    call::{Calls, Origin},
+    call::{Calls, Origin, Served},
     greeting::Greeting,
     limits::{self, Limits, SETTLE},
 };
@@ -36,7 +35,7 @@ pub enum ConnectInfo {
 pub(super) struct Http2(Arc<Port>);
 
 pub(super) struct Port {
-    pub(super) routes: Routes,
+    pub(super) served: Arc<Served>,
     pub(super) limits: Limits,
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
@@ -90,12 +89,13 @@ impl Port {
     {
         let origin = Arc::new(Origin {
             info,
+            served: Arc::clone(&self.served),
             request_max: self.limits.request_max,
             clock: self.clock.clone(),
             metrics: Arc::clone(&self.metrics),
             leaving: self.stop.child_token(),
         });
-        let calls = Calls { routes: self.routes.clone(), origin: Arc::clone(&origin) };
+        let calls = Calls(Arc::clone(&origin));
         let (io, greeted) = Greeting::expect(io);
         let io = TokioIo::new(Batching::over(io));
         let mut connection = pin!(self.http2().serve_connection(io, calls));

@@ -3,11 +3,12 @@
 //! Source: <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>.
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 
 use crate::clock::Now;
 
-const HEADER: &str = "grpc-timeout";
+// Read in each call, so it is not read as a name each time.
+static HEADER: HeaderName = HeaderName::from_static("grpc-timeout");
 /// Digits that the gRPC specification allows.
 const DIGITS_MAX: usize = 8;
 
@@ -41,7 +42,7 @@ impl Deadline {
 
 /// The value of `grpc-timeout`. One that breaks the specification counts as none.
 pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(HEADER)?.to_str().ok()?;
+    let text = headers.get(&HEADER)?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if DIGITS_MAX < digits.len() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -80,7 +81,7 @@ mod tests {
             ("100000000m", None),
         ];
         for (text, expected) in cases {
-            let headers = HeaderMap::from_iter([(HEADER.parse().unwrap(), text.parse().unwrap())]);
+            let headers = HeaderMap::from_iter([(HEADER.clone(), text.parse().unwrap())]);
             assert_eq!(timeout(&headers), expected, "{text}");
         }
         assert_eq!(timeout(&HeaderMap::new()), None);

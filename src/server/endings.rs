@@ -1,12 +1,12 @@
 //! How a call ends when it is the server, and not a service, that ends it.
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use tonic::Status;
 use tonic_types::StatusExt as _;
 
 use crate::admin::metrics::Refused;
 use crate::wire::refusal::{DOMAIN, Refusal};
 
-const STATUS: &str = "grpc-status";
+static STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 pub(crate) fn deadline_exceeded() -> Status {
     Status::deadline_exceeded("the deadline of the call has passed")
@@ -27,12 +27,12 @@ pub(super) fn stopping() -> Status {
 /// tonic ends a message over its limit with OUT_OF_RANGE. The contract says RESOURCE_EXHAUSTED.
 /// retryd's own services never answer OUT_OF_RANGE.
 pub(super) fn is_too_large(headers: &HeaderMap) -> bool {
-    headers.get(STATUS).is_some_and(|code| code.as_bytes() == b"11")
+    headers.get(&STATUS).is_some_and(|code| code.as_bytes() == b"11")
 }
 
 /// Bytes that are no message never reach a service, so nobody else can count them.
 pub(super) fn is_not_protobuf(headers: &HeaderMap) -> bool {
-    let invalid = headers.get(STATUS).is_some_and(|code| code.as_bytes() == b"3");
+    let invalid = headers.get(&STATUS).is_some_and(|code| code.as_bytes() == b"3");
     let status = if invalid { Status::from_header_map(headers) } else { None };
     status
         .and_then(|status| status.get_details_error_info())
@@ -44,6 +44,13 @@ pub(super) fn too_large(headers: &HeaderMap) -> Status {
     let text = text.as_ref().map_or("", Status::message);
     // tonic's words say how large it was, and how large it may be.
     Refusal::MessageTooLarge.saying(text.strip_prefix("Error, ").unwrap_or(text))
+}
+
+/// The trailers of a call that went well.
+pub(super) fn ok() -> HeaderMap {
+    let mut trailers = HeaderMap::with_capacity(1);
+    trailers.insert(STATUS.clone(), HeaderValue::from_static("0"));
+    trailers
 }
 
 /// The trailers of a status.

@@ -1,7 +1,8 @@
 //! From a socket to a call, and to the end of the process.
 //!
 //! ```text
-//! Listen ──bind──> Bound ──accept──> connection ──HTTP/2──> call ──> tonic's Routes
+//! Listen ──bind──> Bound ──accept──> connection ──HTTP/2──> call ──> Decide, at once
+//!                                                             └────> tonic's Routes
 //!                    │        │           │                  │
 //!                    │     a free slot    handshake in time, deadline, panic,
 //!                    │                    age, GOAWAY        tonic's endings
@@ -12,6 +13,7 @@
 //! has no limit of connections; so `Routes` are served from here, over hyper.
 mod accept;
 mod answer;
+mod at_once;
 mod batching;
 mod call;
 mod connection;
@@ -25,6 +27,7 @@ pub mod limits;
 mod listen;
 
 pub(crate) use accept::{Acceptor, Serve};
+pub use at_once::AtOnce;
 pub use batching::Batching;
 pub use connection::ConnectInfo;
 pub use deadline::Deadline;
@@ -44,6 +47,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::service::Routes;
 
+use self::call::Served;
 use crate::{
     admin::{metrics::Metrics, ports::Port},
     clock::Clock,
@@ -58,6 +62,9 @@ pub struct Server {
     pub probe: Option<Bound>,
     /// What is served on `listeners`.
     pub routes: Routes,
+    /// A method of `routes` that is answered without going there, unless there is something unusual
+    /// about the call.
+    pub at_once: Option<AtOnce>,
     /// The limits of all of it.
     pub limits: Limits,
     /// Served on `probe`. To be served on `listeners`, it must stand in `routes` too.
@@ -73,14 +80,16 @@ impl Server {
     ///
     /// It takes calls at once, but says so only when somebody calls [`Health::ready`].
     pub async fn run(self, drain: Drain) -> Ended {
-        let Server { listeners, probe, routes, limits, health, metrics, clock } = self;
+        let Server { listeners, probe, routes, at_once, limits, health, metrics, clock } = self;
         let acceptors = TaskTracker::new();
         let start =
             Start { metrics, clock, cut: drain.ended().clone(), acceptors: acceptors.clone() };
         let probe = probe.into_iter().collect();
-        let probe_routes = Routes::new(health.service());
+        let probe_routes =
+            Served { at_once: None, routes: Routes::new(health.service()).prepare() };
         start.port(Port::Probe, probe, probe_routes, limits.of_probe(), drain.ended());
-        let open = start.port(Port::Calls, listeners, routes, limits.clone(), drain.stopping());
+        let served = Served { at_once, routes: routes.prepare() };
+        let open = start.port(Port::Calls, listeners, served, limits.clone(), drain.stopping());
 
         drain.begun().cancelled().await;
         let end = Instant::now() + limits.drain_timeout;
@@ -137,7 +146,7 @@ impl Start {
         &self,
         port: Port,
         listeners: Vec<Bound>,
-        routes: Routes,
+        served: Served,
         limits: Limits,
         stop: &CancellationToken,
     ) -> TaskTracker {
@@ -145,7 +154,7 @@ impl Start {
         let slots = Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS)));
         let counts = self.metrics.connections(port);
         let serve = connection::Http2::new(connection::Port {
-            routes: routes.prepare(),
+            served: Arc::new(served),
             limits,
             clock: self.clock.clone(),
             metrics: Arc::clone(&self.metrics),

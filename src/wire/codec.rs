@@ -2,13 +2,20 @@
 //! retryd's own error and not in the library's INTERNAL.
 use std::marker::PhantomData;
 
+use bytes::{Buf, Bytes};
 use prost::Message;
 use tonic::{
     Status,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
 };
 
 use super::refusal::Refusal;
+
+/// What is set aside for messages before there is one, and how much of a stream that is ready goes
+/// into one write. A question or an answer is some hundred bytes.
+fn buffer() -> BufferSettings {
+    BufferSettings::new(1 << 10, 16 << 10)
+}
 
 /// Encodes `T`, decodes `U`.
 #[derive(Debug)]
@@ -50,6 +57,10 @@ impl<M: Message> Encoder for Half<M> {
     fn encode(&mut self, message: M, buf: &mut EncodeBuf<'_>) -> Result<(), Status> {
         message.encode(buf).map_err(|_| Status::internal("the answer does not fit its buffer"))
     }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        buffer()
+    }
 }
 
 impl<M: Message + Default> Decoder for Half<M> {
@@ -57,6 +68,30 @@ impl<M: Message + Default> Decoder for Half<M> {
     type Error = Status;
 
     fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<M>, Status> {
-        M::decode(buf).map(Some).map_err(|_| Refusal::NotProtobuf.into())
+        decode(buf).map(Some)
     }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        buffer()
+    }
+}
+
+/// Reads a message.
+///
+/// # Errors
+///
+/// NOT_PROTOBUF.
+pub fn decode<M: Message + Default>(bytes: impl Buf) -> Result<M, Status> {
+    M::decode(bytes).map_err(|_| Refusal::NotProtobuf.into())
+}
+
+/// Writes a message behind its prefix: not compressed, and its length.
+pub fn framed(message: &impl Message) -> Bytes {
+    let length = message.encoded_len();
+    let mut bytes = Vec::with_capacity(1 + 4 + length);
+    bytes.push(0);
+    // No answer comes near the limit of the prefix.
+    bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
+    message.encode_raw(&mut bytes);
+    bytes.into()
 }

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 mod admin;
+mod at_once;
 mod calls;
 mod connections;
 mod drain;

@@ -23,7 +23,7 @@ use retryd::{
         ports::{ConnectionCounts, Port},
     },
     clock::Clock,
-    server::{Bound, ConnectInfo, Deadline, Drain, Ended, Health, Limits, Listen, Server},
+    server::{AtOnce, Bound, ConnectInfo, Deadline, Drain, Ended, Health, Limits, Listen, Server},
 };
 use tokio::{net::TcpStream, task::JoinHandle, time::timeout};
 use tonic::{Status, body::Body, server::NamedService, service::Routes};
@@ -76,6 +76,7 @@ impl Running {
             listeners: vec![bound],
             probe: Some(probe),
             routes: Routes::new(health.service()).add_service(hand),
+            at_once: Some(AtOnce::new("/retryd.v1.Hand/AtOnce", 1024, at_once)),
             limits,
             health: health.clone(),
             metrics: Arc::clone(&metrics),
@@ -262,7 +263,7 @@ impl Hand {
                 *request.uri_mut() = format!("/grpc.health.v1.Health/{method}").parse().unwrap();
                 tower::Service::call(&mut self.health, request).await.unwrap()
             }
-            "Echo" => {
+            "Echo" | "AtOnce" => {
                 self.echoes.fetch_add(1, Ordering::SeqCst);
                 let info = *request.extensions().get::<ConnectInfo>().expect("a peer");
                 let deadline = request.extensions().get::<Deadline>().copied();
@@ -297,6 +298,15 @@ impl Hand {
             }))),
             other => panic!("no method {other}"),
         }
+    }
+}
+
+/// What `Echo` does, without a service.
+fn at_once(message: &[u8], _: Option<&Deadline>) -> Result<Bytes, Status> {
+    match message {
+        b"panic" => panic!("a bug"),
+        b"refuse" => Err(Status::invalid_argument("refused")),
+        _ => Ok(framed(0, message)),
     }
 }
 
