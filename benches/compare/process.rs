@@ -1,0 +1,128 @@
+//! A server as a process of its own, and what it has spent.
+use std::{
+    env, fs,
+    io::{BufRead as _, BufReader, Read},
+    net::SocketAddr,
+    process::{Child, Command, Stdio},
+    thread,
+};
+
+use retryd::wire::pb::{self, retry_service_client::RetryServiceClient};
+
+use crate::{Kind, question};
+
+/// Where a server runs. The client has the first core.
+#[derive(Clone, Copy)]
+pub(crate) enum Cores {
+    /// On the second core alone, with one worker thread.
+    One,
+    /// On both, with two worker threads.
+    Two,
+}
+
+/// Sums over the life of a process.
+pub(crate) struct Spent {
+    pub(crate) cpu_ns: u64,
+    /// System calls that write.
+    pub(crate) writes: u64,
+}
+
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+/// Keeps this process, and the threads that it will start, on the first core.
+pub(crate) fn pin_client() {
+    let own = std::process::id().to_string();
+    let pinned = Command::new("taskset").args(["-cp", "0", &own]).stdout(Stdio::null()).status();
+    assert!(pinned.unwrap().success(), "cannot choose a core");
+}
+
+impl Process {
+    pub(crate) fn start(kind: Kind, cores: Cores) -> Process {
+        let own = env::current_exe().unwrap().to_str().unwrap().to_owned();
+        // Another build of retryd, such as a profile-guided one.
+        let retryd = env::var("RETRYD_BIN").unwrap_or(env!("CARGO_BIN_EXE_retryd").to_owned());
+        let (program, arguments): (_, &[&str]) = match kind {
+            Kind::Stock => (own, &["serve-stock"]),
+            Kind::Raw => (own, &["serve-raw"]),
+            Kind::Retryd | Kind::Stream => (
+                retryd,
+                &[
+                    "serve",
+                    "--listen",
+                    "127.0.0.1:0",
+                    "--admin-listen",
+                    "127.0.0.1:0",
+                    "--log",
+                    "info",
+                ],
+            ),
+        };
+        let cores = match cores {
+            Cores::One => "1",
+            Cores::Two => "0,1",
+        };
+        let mut child = Command::new("taskset")
+            .args(["-c", cores, &program])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let address = match kind {
+            Kind::Stock | Kind::Raw => first(out, |line| line.parse().ok()),
+            Kind::Retryd | Kind::Stream => first(err, listening),
+        };
+        Process { child, address }
+    }
+
+    /// The load sees frames; here one answer is read as a client reads it.
+    pub(crate) async fn check_an_answer(&self) {
+        let mut client =
+            RetryServiceClient::connect(format!("http://{}", self.address)).await.unwrap();
+        let answer = client.decide(question::of_tenant(0)).await.unwrap().into_inner();
+        assert_eq!(answer.verdict(), pb::Verdict::Retry);
+        assert!(answer.budget.is_some(), "somebody must pay: {answer:?}");
+    }
+
+    pub(crate) fn spent(&self) -> Spent {
+        let own = format!("/proc/{}", self.child.id());
+        let cpu_of = |task: fs::DirEntry| {
+            // Nanoseconds on a core come first.
+            let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+            text.split(' ').next().and_then(|spent| spent.parse::<u64>().ok()).unwrap_or(0)
+        };
+        let tasks = fs::read_dir(format!("{own}/task")).unwrap();
+        let io = fs::read_to_string(format!("{own}/io")).unwrap();
+        let writes = io.lines().find_map(|line| line.strip_prefix("syscw: "));
+        Spent {
+            cpu_ns: tasks.map(Result::unwrap).map(cpu_of).sum(),
+            writes: writes.unwrap().parse().unwrap(),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// What `read` makes of the first line that it can read. The others are dropped, so that the process never waits.
+fn first(from: impl Read + Send + 'static, read: fn(&str) -> Option<SocketAddr>) -> SocketAddr {
+    let mut lines = BufReader::new(from).lines().map_while(Result::ok);
+    let found = lines.by_ref().find_map(|line| read(&line));
+    thread::spawn(move || lines.for_each(drop));
+    found.expect("the server does not say where it listens")
+}
+
+fn listening(line: &str) -> Option<SocketAddr> {
+    let line: serde_json::Value = serde_json::from_str(line).ok()?;
+    (line.get("port")? == "calls").then_some(())?;
+    line.get("listen")?.as_str()?.parse().ok()
+}
