@@ -88,6 +88,9 @@ fn main() {
     }
     process::pin_client();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    if arguments == ["train"] {
+        return runtime.block_on(train());
+    }
     let chosen =
         |it: &&Scenario| arguments.is_empty() || arguments.iter().any(|name| name == it.name);
     let mut report = Vec::new();
@@ -104,6 +107,20 @@ fn main() {
         eprintln!("void: two servers that are the same seem to differ");
         std::process::exit(1);
     }
+}
+
+/// Makes calls of each kind, for a build that learns from them; see deploy/pgo.sh.
+async fn train() {
+    let process = Process::start(Kind::Retryd, Cores::Two);
+    process.check_an_answer().await;
+    let questions: Vec<pb::RetryContext> = (0..TENANTS).map(question::of_tenant).collect();
+    let lone = Load { connections: 1, in_flight: 1 };
+    for (load, streamed, calls) in
+        [(BUSY, false, 200_000), (BUSY, true, 50_000), (lone, false, 10_000)]
+    {
+        Client::connect(process.address, load, streamed, &questions).await.calls(calls).await;
+    }
+    process.stop();
 }
 
 impl Scenario {

@@ -24,6 +24,7 @@ class Image(unittest.TestCase):
         self.assertEqual(sorted(let_in), sorted(copied))
         with tempfile.TemporaryDirectory() as folder:
             for path in copied:
+                Path(folder, path).parent.mkdir(exist_ok=True)
                 copy = shutil.copytree if (kit.ROOT / path).is_dir() else shutil.copy
                 copy(kit.ROOT / path, Path(folder, path))
             options = ["--offline", "--no-deps", "--format-version", "1", "--manifest-path", Path(folder, "Cargo.toml")]
