@@ -11,6 +11,8 @@
 #![allow(clippy::indexing_slicing, reason = "a bench measures")]
 #[path = "compare/client.rs"]
 mod client;
+#[path = "compare/frames.rs"]
+mod frames;
 #[path = "compare/in_process.rs"]
 mod in_process;
 #[path = "compare/question.rs"]

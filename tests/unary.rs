@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #[path = "../benches/compare/client.rs"]
 mod client;
+#[path = "../benches/compare/frames.rs"]
+mod frames;
 #[path = "../benches/compare/in_process.rs"]
 mod in_process;
 #[path = "../benches/compare/question.rs"]

@@ -7,6 +7,7 @@
 #![allow(clippy::indexing_slicing, clippy::disallowed_methods, reason = "a bench measures")]
 mod client;
 mod figures;
+mod frames;
 mod process;
 mod question;
 mod raw;

@@ -1,4 +1,5 @@
 //! What is asked.
+use prost::Message as _;
 use retryd::wire::pb;
 
 /// A question that is answered with RETRY for as long as it is asked: it pays one of its tenant's
@@ -17,4 +18,11 @@ pub(crate) fn of_tenant(tenant: usize) -> pb::RetryContext {
         }),
         ..Default::default()
     }
+}
+
+/// A question behind its five bytes of gRPC framing.
+pub(crate) fn framed(question: &pb::RetryContext) -> Vec<u8> {
+    let bytes = question.encode_to_vec();
+    let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
+    [&[0], &length[..], &bytes].concat()
 }
