@@ -7,9 +7,22 @@ use std::{
     thread,
 };
 
+use prost::Message as _;
 use retryd::wire::pb::{self, retry_service_client::RetryServiceClient};
 
-use crate::{Kind, question};
+use crate::question;
+
+/// What answers.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    /// A stock tonic server that answers a constant: what others are held against.
+    Stock,
+    /// An h2 server that answers a constant, and batches its writes.
+    Raw,
+    Retryd,
+    /// The same, asked over DecideStream.
+    Stream,
+}
 
 /// Where a server runs. The client has the first core.
 #[derive(Clone, Copy)]
@@ -20,11 +33,14 @@ pub(crate) enum Cores {
     Two,
 }
 
-/// Sums over the life of a process.
+pub(crate) const CLIENT_CORE: &str = "0";
+
+/// Sums over the life of a process, and what it has in memory now.
 pub(crate) struct Spent {
     pub(crate) cpu_ns: u64,
     /// System calls that write.
     pub(crate) writes: u64,
+    pub(crate) resident_kib: u64,
 }
 
 pub(crate) struct Process {
@@ -35,7 +51,8 @@ pub(crate) struct Process {
 /// Keeps this process, and the threads that it will start, on the first core.
 pub(crate) fn pin_client() {
     let own = std::process::id().to_string();
-    let pinned = Command::new("taskset").args(["-cp", "0", &own]).stdout(Stdio::null()).status();
+    let pinned =
+        Command::new("taskset").args(["-cp", CLIENT_CORE, &own]).stdout(Stdio::null()).status();
     assert!(pinned.unwrap().success(), "cannot choose a core");
 }
 
@@ -80,13 +97,14 @@ impl Process {
         Process { child, address }
     }
 
-    /// The load sees frames; here one answer is read as a client reads it.
-    pub(crate) async fn check_an_answer(&self) {
+    /// The load sees frames; here one answer is read as a client reads it. Tells how many bytes it has, framing included.
+    pub(crate) async fn check_an_answer(&self) -> usize {
         let mut client =
             RetryServiceClient::connect(format!("http://{}", self.address)).await.unwrap();
         let answer = client.decide(question::of_tenant(0)).await.unwrap().into_inner();
         assert_eq!(answer.verdict(), pb::Verdict::Retry);
         assert!(answer.budget.is_some(), "somebody must pay: {answer:?}");
+        5 + answer.encoded_len()
     }
 
     pub(crate) fn spent(&self) -> Spent {
@@ -99,9 +117,12 @@ impl Process {
         let tasks = fs::read_dir(format!("{own}/task")).unwrap();
         let io = fs::read_to_string(format!("{own}/io")).unwrap();
         let writes = io.lines().find_map(|line| line.strip_prefix("syscw: "));
+        let status = fs::read_to_string(format!("{own}/status")).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         Spent {
             cpu_ns: tasks.map(Result::unwrap).map(cpu_of).sum(),
             writes: writes.unwrap().parse().unwrap(),
+            resident_kib: resident.unwrap().trim_end_matches("kB").trim().parse().unwrap(),
         }
     }
 }

@@ -7,11 +7,13 @@ use prost::Message as _;
 use retryd::server::Batching;
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::stock;
+
 #[tokio::main]
 pub(crate) async fn serve() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
-    let message = crate::constant().encode_to_vec();
+    let message = stock::constant().encode_to_vec();
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     let answer = Bytes::from([&[0], &length[..], &message].concat());
     loop {
