@@ -122,7 +122,9 @@ impl Process {
         Spent {
             cpu_ns: tasks.map(Result::unwrap).map(cpu_of).sum(),
             writes: writes.unwrap().parse().unwrap(),
-            resident_kib: resident.unwrap().trim_end_matches("kB").trim().parse().unwrap(),
+            // A process that has ended has none.
+            resident_kib: resident
+                .map_or(0, |kib| kib.trim_end_matches("kB").trim().parse().unwrap()),
         }
     }
 }

@@ -112,7 +112,8 @@ fn storm(kind: Kind, calls: &[Call], questions: &[Vec<u8>]) -> Storm {
     Storm {
         outcome,
         took,
-        cpu_ns: after.cpu_ns - before.cpu_ns,
+        // Of a server that has ended nothing is known.
+        cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
         resident_kib: [before.resident_kib, after.resident_kib],
     }
 }
