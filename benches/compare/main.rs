@@ -27,7 +27,7 @@ use retryd::wire::pb;
 use serde_json::json;
 
 use self::{
-    client::Load,
+    client::{Client, Load},
     driver::{By, Driver, Waits},
     process::{Cores, Kind, Process},
 };
@@ -80,7 +80,7 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "stream",
-        by: By::Closed(BUSY),
+        by: By::Closed(Load { connections: 1, in_flight: 100 }),
         cores: Cores::One,
         servers: STREAM,
         calls: 10_000,
