@@ -157,31 +157,87 @@ fn whoever_asks_or_feeds_keeps_a_balance_and_whoever_looks_does_not() {
 
 #[test]
 fn a_balance_that_somebody_holds_is_not_dropped() {
-    let bench = Bench::new(&[budget("b", bucket())], 100_000);
+    let bench = Bench::new(&[budget("b", bucket()), budget("c", bucket())], 1);
     assert!(bench.pay(0, "a", 0));
     let ask = bench.ask(0, "a", 0);
     let held = bench.memory.open(&ask, None);
-    assert_eq!(bench.dropped(0, IDLE_MS), 0);
+    // Whoever looks for room passes it by, and does not wait for it.
+    assert_eq!(bench.dropped(1, IDLE_MS), 0);
     drop(held);
-    assert_eq!(bench.dropped(0, IDLE_MS + 1_000), 1);
+    assert_eq!(bench.dropped(1, IDLE_MS + 1_000), 1);
 }
 
-/// Entries and not time: the machines are shared.
+/// Entries and not time: the machines are shared. Six if another caller takes the last room meanwhile.
 #[test]
-fn a_call_looks_at_two_balances_at_most_and_at_six_when_there_is_no_room() {
-    let bench = Bench::new(&[budget("b", bucket()), budget("c", bucket())], 1_000);
-    let mut before = bench.occupancy();
-    for (policy, turn) in (0..2).flat_map(|policy| (0..2_000).map(move |turn| (policy, turn))) {
-        bench.pay(policy, &format!("tenant-{turn}"), 0);
-        let now = bench.occupancy();
-        let most = if before.balances < 1_000 { 2 } else { 6 };
-        assert!(now.looked_at - before.looked_at <= most, "{before:?} {now:?}");
-        before = now;
+fn a_call_looks_at_two_balances_at_most_and_at_four_when_there_is_no_room() {
+    let budgets = [budget("b", bucket()), budget("c", bucket())];
+    let mut bench = Bench::new(&budgets, 1_000);
+    // All are in use at first, and all idle in the end; meanwhile their sizes change.
+    for now_ms in [0, 1_000, IDLE_MS + 2_000] {
+        let before = bench.occupancy().looked_at;
+        asks_look_at_few(&bench, now_ms);
+        assert!(1_000 < bench.occupancy().looked_at - before);
+        let costs = bucket::Costs::AWS_LEGACY;
+        let limits = Limits::TokenBucket(bucket::Limits { capacity: 6, costs });
+        let later = budgets.clone().map(|budget| Budget { limits, ..budget });
+        bench.memory = bench.memory.succeeded_by(&later, now_ms);
     }
-    assert!(1_000 < before.looked_at);
-    // Whoever has a balance looks at none of the others.
-    assert!(!bench.pay(0, "tenant-0", 0));
-    assert_eq!(bench.occupancy(), before);
+    assert!(0 < bench.occupancy().evicted);
+}
+
+/// Asks once for each of many new tenants, who crowd each other.
+fn asks_look_at_few(bench: &Bench, now_ms: u64) {
+    for (policy, turn) in (0..2).flat_map(|policy| (0..2_000).map(move |turn| (policy, turn))) {
+        let before = bench.occupancy();
+        bench.pay(policy, &format!("{now_ms}-{turn}"), now_ms);
+        let now = bench.occupancy();
+        let most = if before.balances < 1_000 { 2 } else { 4 };
+        assert!(now.looked_at - before.looked_at <= most, "{before:?} {now:?}");
+        // Another ask of the same tenant finds what the first one has made, if there was room.
+        if before.balances < now.balances {
+            bench.pay(policy, &format!("{now_ms}-{turn}"), now_ms);
+            assert_eq!(bench.occupancy(), now);
+        }
+    }
+}
+
+#[test]
+fn whoever_finds_that_the_last_room_is_taken_shares_the_overflow_balance() {
+    let bench = Bench::new(&[budget("b", ratio()), budget("c", bucket())], 1);
+    let ask = bench.ask(0, "a", 0);
+    let mut slower = bench.memory.open(&ask, None);
+    assert!(matches!(slower.coverage(), Coverage::Covered(_)));
+    assert!(bench.pay(1, "faster", 0));
+    assert!(slower.charge(None).is_ok());
+    drop(slower);
+    let Occupancy { balances, overflowed, .. } = bench.occupancy();
+    assert_eq!((balances, overflowed), (1, 1));
+    assert_eq!(bench.available(0, "whoever", 0), 1);
+}
+
+#[test]
+fn where_the_overflow_balance_is_empty_too_no_other_budget_is_charged() {
+    let sum = Budget { scope: Scope::Global, ..budget("sum", ratio()) };
+    let budgets = [budget("b", ratio()), budget("c", bucket()), sum];
+    let bench = Bench::new(&budgets, 2);
+    assert!(bench.pay(2, "a", 0) && bench.pay(1, "idle soon", 0));
+    assert!(bench.pay(0, "whoever", 0) && bench.pay(0, "whoever", 0));
+    assert!(!bench.pay(0, "whoever", 0), "they share two retries for an hour");
+    let searching = bench.ask(0, "whoever", IDLE_MS);
+    let search = |_| {
+        drop(bench.memory.open(&searching, None));
+        bench.occupancy().balances == 1
+    };
+    assert!((0..5_000).any(search), "there is room for one");
+    let both = Payers::new(&[BudgetId(0), BudgetId(2)], &budgets).unwrap();
+    let holder = Holder { payers: &both, ..bench.holder(0, "a") };
+    let ask = Ask { holder, ..bench.ask(0, "a", IDLE_MS) };
+    let mut slower = bench.memory.open(&ask, None);
+    assert!(matches!(slower.coverage(), Coverage::Covered(_)));
+    assert!(bench.pay(1, "faster", IDLE_MS));
+    assert!(slower.charge(None).is_err());
+    drop(slower);
+    assert_eq!(bench.available(2, "a", IDLE_MS), 1);
 }
 
 #[test]

@@ -4,7 +4,6 @@ use arrayvec::ArrayVec;
 use super::grant::Grant;
 use super::memory::Memory;
 use super::payer::Payer;
-use super::shelf::Found;
 use super::store::{Account, Ask, Payment, Receipt};
 use super::{PAYERS_MAX, State};
 use crate::engine::Coverage;
@@ -35,10 +34,10 @@ impl<'s, 'a> Held<'s, 'a> {
     /// Takes as many retries as every budget covers, at most `wanted`, out of each.
     pub(super) fn acquire(&mut self, wanted: u32) -> Grant {
         let mut grant = Grant::default();
-        self.create_refusing();
+        self.make_refusing();
         if 0 < self.covered(wanted) {
-            self.create_missing();
-            // As things stand now: creating lets the locks go for a moment.
+            self.make_due();
+            // As things stand now: a lack of room lets the locks go for a moment.
             let retries = self.covered(wanted);
             // Every budget covers that many, so none refuses.
             self.pay(retries, Some(&mut grant)).ok();
@@ -68,65 +67,47 @@ impl<'s, 'a> Held<'s, 'a> {
         self.states().map(|state| state.available).fold(wanted, u32::min)
     }
 
-    /// Locks every balance there is, and creates those that are about to be written. The others
-    /// read as fresh ones: looking never creates a balance, and a dry run creates none.
-    /// A thread that waits for a table must hold no balance, so none is locked yet.
+    /// Locks every balance there is, and makes those that are about to be written. The others read
+    /// as fresh ones: looking never makes a balance, and a dry run makes none.
     fn lock(&mut self, is_written: impl Fn(&Payer<'s>) -> bool) {
-        self.lock_once(&is_written);
-        // Meanwhile another caller may have made one, and charged the others together with it:
-        // then what is held is not of one instant.
-        while self.payers.iter().any(|payer| payer.was_missed(&self.ask)) {
-            self.payers.iter_mut().for_each(Payer::let_go);
-            self.lock_once(&is_written);
-        }
-        if self.ask.dry_run {
-            // Only now, so that all copies are of one instant.
-            self.payers.iter_mut().for_each(|payer| payer.copy(&self.ask));
-        }
-    }
-
-    fn lock_once(&mut self, is_written: impl Fn(&Payer<'s>) -> bool) {
         let Held { memory, ask, payers } = self;
-        let mut found = ArrayVec::<Option<Found>, PAYERS_MAX>::new();
-        for payer in payers.iter() {
-            let is_written = is_written(payer) && !ask.dry_run;
-            found.push(memory.find(payer.shelf, ask).or_else(|| {
-                is_written.then(|| payer.shelf.find_or_create(&ask.holder, ask.now_ms))
-            }));
-        }
         // One order for every policy of every revision, so that two never wait for each other.
-        let mut in_order: ArrayVec<_, PAYERS_MAX> = payers.iter_mut().zip(found).collect();
-        in_order.sort_unstable_by_key(|(payer, _)| payer.shelf.lock_rank());
-        for (payer, found) in in_order {
-            if let Some(found) = found {
-                payer.hold(&found, ask);
-            }
+        let mut in_order: ArrayVec<_, PAYERS_MAX> = payers.iter_mut().collect();
+        in_order.sort_unstable_by_key(|payer| payer.shelf.lock_rank());
+        for payer in in_order {
+            let is_written = is_written(payer);
+            payer.lock(memory, ask, is_written);
+        }
+        if ask.dry_run {
+            // Only now, so that all copies are of one instant.
+            payers.iter_mut().for_each(|payer| payer.copy(ask));
         }
     }
 
-    /// Creates the balances that a charge would write and that are not there yet. That needs the
-    /// tables, so the locks are let go, and looking starts again.
-    fn create_missing(&mut self) {
-        let purpose = self.ask.purpose;
-        if self.payers.iter().any(|payer| payer.is_due(purpose) && payer.is_absent()) {
-            self.payers.iter_mut().for_each(Payer::let_go);
-            self.lock(|payer| payer.is_due(purpose));
-        }
-    }
-
-    /// Creates the shared balances that refuse a retry and are not there yet: the exchange brings
-    /// what they lack, and exchanges only what is there.
-    fn create_refusing(&mut self) {
-        let Held { memory, ask, payers } = self;
-        if !memory.is_shared() || ask.dry_run {
-            return;
-        }
-        let refuses = |payer: &&Payer<'s>| payer.is_absent() && !payer.grants(ask);
-        let refusing: ArrayVec<_, PAYERS_MAX> =
-            payers.iter().filter(refuses).map(|payer| payer.shelf.id).collect();
-        if !refusing.is_empty() {
+    /// Makes the balances that are about to be written and are not there yet.
+    fn make(&mut self, is_written: impl Fn(&Payer<'s>) -> bool) {
+        let Held { ask, payers, .. } = self;
+        let mut missing = payers.iter_mut().filter(|payer| payer.is_absent() && is_written(payer));
+        if !missing.all(|payer| payer.make(ask)) {
+            // The last room went to another caller. The balance that all share has its place in
+            // the order of locking, so looking starts again.
             payers.iter_mut().for_each(Payer::let_go);
-            self.lock(|payer| refusing.contains(&payer.shelf.id));
+            self.lock(is_written);
+        }
+    }
+
+    /// Makes the balances that a charge would write.
+    fn make_due(&mut self) {
+        let purpose = self.ask.purpose;
+        self.make(|payer| payer.is_due(purpose));
+    }
+
+    /// Makes the shared balances that refuse a retry: the exchange brings what they lack, and
+    /// exchanges only what is there.
+    fn make_refusing(&mut self) {
+        if self.memory.is_shared() {
+            let ask = self.ask;
+            self.make(|payer| !payer.grants(&ask));
         }
     }
 
@@ -149,7 +130,7 @@ impl<'s, 'a> Held<'s, 'a> {
 
 impl<'s> Account<'s> for Held<'s, '_> {
     fn coverage(&mut self) -> Coverage<'s> {
-        self.create_refusing();
+        self.make_refusing();
         let Held { ask, payers, .. } = self;
         if let Some(refusing) = payers.iter_mut().find(|payer| !payer.grants(ask)) {
             return refusing.refuse(ask);
@@ -171,7 +152,7 @@ impl<'s> Account<'s> for Held<'s, '_> {
         } else {
             Payment::Paid
         };
-        self.create_missing();
+        self.make_due();
         self.pay(1, grant)?;
         Ok(Receipt::of(payment))
     }

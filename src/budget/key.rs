@@ -4,6 +4,9 @@ use smallvec::SmallVec;
 
 use super::{Holder, Scope};
 
+/// A key as it is kept: most names take no allocation of their own.
+pub(super) type Key = SmallVec<[u8; 16]>;
+
 /// Room for the longest names that the border lets in. Longer ones would cost an allocation.
 const KEY_BYTES_ON_STACK: usize = 400;
 

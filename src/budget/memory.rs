@@ -7,20 +7,28 @@ use super::grant::Grant;
 use super::list::{Listed, Page};
 use super::room::{Occupancy, Room};
 use super::shared::Sharing;
-use super::shelf::{Found, Shelf};
+use super::shelf::Shelf;
 use super::store::{Ask, Store};
+use super::table::{Locked, Place, Vacancy};
 use super::{Budget, BudgetId, Holder, Limits, OnStoreLoss, Scope, State, Usage, ratio};
 
 /// Keeps all balances in memory: those of one process, gone with it.
 ///
 /// An [`Account`](super::Account) holds its balances locked, so that nothing comes between looking
-/// and charging. No lock of a table is held meanwhile: two of them at once could wait for each
-/// other.
+/// and charging: one place in the table of each of its budgets, locked in one order everywhere. A
+/// thread must hold one account at most.
 pub struct Memory {
     shelves: Box<[Arc<Shelf>]>,
     unknown: Arc<Shelf>,
     room: Arc<Room>,
     sharing: Option<Arc<Sharing>>,
+}
+
+/// What there is for whoever asks, locked.
+pub(super) enum Found<'s> {
+    Own(Locked<'s>),
+    Overflow(Locked<'s>),
+    Nothing(Vacancy<'s>),
 }
 
 /// Balances that a store keeps unless somebody says otherwise.
@@ -71,14 +79,33 @@ impl Memory {
         self.shelves.get(id.0).unwrap_or(&self.unknown)
     }
 
-    /// The balance of whoever asks, if it has one or cannot get one of its own.
-    pub(super) fn find(&self, shelf: &Shelf, ask: &Ask<'_>) -> Option<Found> {
-        shelf.find(&ask.holder).or_else(|| {
-            if self.room.is_full() && !ask.dry_run {
-                self.make_room(ask.now_ms);
+    /// Whether this store was made for its budget.
+    pub(super) fn knows(&self, shelf: &Shelf) -> bool {
+        shelf.id != self.unknown.id
+    }
+
+    /// Locks the balance of whoever asks: its own, or the one that all share for which there is no
+    /// room. One that `is_written` is made.
+    pub(super) fn lock<'s>(&self, shelf: &'s Shelf, ask: &Ask<'_>, is_written: bool) -> Found<'s> {
+        let vacancy = match shelf.lock(&ask.holder) {
+            Place::Taken(kept) => return Found::Own(kept),
+            Place::Free(vacancy) => vacancy,
+        };
+        if self.room.is_full() && !ask.dry_run {
+            self.make_room(ask.now_ms);
+        }
+        let found = match (self.room.is_full(), is_written && !ask.dry_run) {
+            (false, false) => return Found::Nothing(vacancy),
+            (false, true) => shelf.fill(vacancy, &ask.holder, ask.now_ms),
+            (true, _) => {
+                drop(vacancy);
+                None
             }
-            self.room.is_full().then(|| shelf.overflow(&ask.holder, ask.now_ms))
-        })
+        };
+        match found {
+            Some(kept) => Found::Own(kept),
+            None => Found::Overflow(shelf.lock_overflow(&ask.holder, ask.now_ms)),
+        }
     }
 
     /// Looks at a few balances of some budget: its own may have nothing that is idle.
@@ -123,12 +150,10 @@ impl Store for Memory {
         grant.take_off(retries, |paid, retries| {
             let shelf = self.shelves.iter().find(|shelf| shelf.id == paid.by.shelf);
             let found =
-                shelf.and_then(|shelf| Some((shelf, shelf.find_payer(paid.by, &holder, now_ms)?)));
-            let Some((shelf, cell)) = found else { return paid.debit };
-            let mut kept = cell.lock();
+                shelf.and_then(|shelf| Some((shelf, shelf.lock_payer(paid.by, &holder, now_ms)?)));
+            let Some((shelf, mut kept)) = found else { return paid.debit };
             let terms = shelf.bring_up(&mut kept, now_ms);
-            let pool = || shelf.pool(&holder, paid.by.overflow);
-            shelf.enqueue(&cell, &mut kept, pool);
+            shelf.enqueue(&mut kept, &holder, paid.by.overflow);
             kept.balance.give_back(&terms.limits, paid.debit, retries, now_ms)
         })
     }

@@ -1,13 +1,12 @@
 //! One budget of a policy, and the balance that it holds for one attempt.
 use std::sync::Arc;
 
-use parking_lot::{ArcMutexGuard, RawMutex};
-
 use super::balance::{Balance, Purpose};
 use super::grant::{Paid, PaidBy};
-use super::kept::Kept;
-use super::shelf::{Found, Shelf};
+use super::memory::{Found, Memory};
+use super::shelf::Shelf;
 use super::store::Ask;
+use super::table::{Locked, Vacancy};
 use super::{Limits, State};
 use crate::engine::Coverage;
 
@@ -18,15 +17,17 @@ pub(super) struct Payer<'s> {
     /// The same attempt was paid for before.
     pub(super) has_paid: bool,
     is_overflow: bool,
-    holding: Holding,
+    holding: Holding<'s>,
 }
 
 /// What a decision reads, and perhaps writes. Small: there is room for eight on the stack.
-enum Holding {
-    /// There is none: it reads as a fresh one.
-    Absent,
+enum Holding<'s> {
+    /// Nothing yet: it reads as a fresh one, too.
+    Nothing,
+    /// There is no balance, and nobody makes one meanwhile: it reads as a fresh one.
+    Vacancy(Vacancy<'s>),
     /// A balance that others wait for.
-    Locked(ArcMutexGuard<RawMutex, Kept>),
+    Locked(Locked<'s>),
     /// A copy that nobody else sees.
     Copied(Box<Balance>),
 }
@@ -34,28 +35,49 @@ enum Holding {
 impl<'s> Payer<'s> {
     pub(super) fn new(shelf: &'s Arc<Shelf>, has_paid: bool) -> Payer<'s> {
         let limits = shelf.terms().limits;
-        Payer { shelf, limits, has_paid, is_overflow: false, holding: Holding::Absent }
+        Payer { shelf, limits, has_paid, is_overflow: false, holding: Holding::Nothing }
     }
 
-    pub(super) fn hold(&mut self, found: &Found, ask: &Ask<'_>) {
-        let mut kept = found.cell.lock_arc();
+    /// Locks its balance, or the place where it would be. One that `is_written` is made.
+    pub(super) fn lock(&mut self, memory: &Memory, ask: &Ask<'_>, is_written: bool) {
+        if !memory.knows(self.shelf) {
+            // It stands for every budget that is not known, and nothing can be locked twice.
+            return;
+        }
+        match memory.lock(self.shelf, ask, is_written) {
+            Found::Own(kept) => self.hold(kept, false, ask),
+            Found::Overflow(kept) => self.hold(kept, true, ask),
+            Found::Nothing(vacancy) => self.holding = Holding::Vacancy(vacancy),
+        }
+    }
+
+    /// Makes the balance that is absent. `false` if there is no room: then nothing is held.
+    pub(super) fn make(&mut self, ask: &Ask<'_>) -> bool {
+        let Holding::Vacancy(vacancy) = std::mem::replace(&mut self.holding, Holding::Nothing)
+        else {
+            return false;
+        };
+        let made = self.shelf.fill(vacancy, &ask.holder, ask.now_ms);
+        made.map(|kept| self.hold(kept, false, ask)).is_some()
+    }
+
+    fn hold(&mut self, mut kept: Locked<'s>, is_overflow: bool, ask: &Ask<'_>) {
         let terms = self.shelf.bring_up(&mut kept, ask.now_ms);
         kept.renew_if_idle(&terms, ask.now_ms);
         if !ask.dry_run {
             kept.used(ask.now_ms);
-            let pool = || self.shelf.pool(&ask.holder, found.is_overflow);
-            self.shelf.enqueue(&found.cell, &mut kept, pool);
-            if found.is_overflow {
+            self.shelf.enqueue(&mut kept, &ask.holder, is_overflow);
+            if is_overflow {
                 self.shelf.room.overflowed();
             }
         }
         self.limits = terms.limits;
-        self.is_overflow = found.is_overflow;
+        self.is_overflow = is_overflow;
         self.holding = Holding::Locked(kept);
     }
 
     pub(super) fn let_go(&mut self) {
-        self.holding = Holding::Absent;
+        self.holding = Holding::Nothing;
     }
 
     /// Goes on with a copy of what it holds.
@@ -64,12 +86,7 @@ impl<'s> Payer<'s> {
     }
 
     pub(super) fn is_absent(&self) -> bool {
-        matches!(self.holding, Holding::Absent)
-    }
-
-    /// Whether there is a balance now where there was none, or may be.
-    pub(super) fn was_missed(&self, ask: &Ask<'_>) -> bool {
-        self.is_absent() && self.shelf.may_have(&ask.holder)
+        matches!(self.holding, Holding::Vacancy(_))
     }
 
     /// Earns for what is reported, and counts the failure if it counts.
@@ -150,17 +167,19 @@ impl<'s> Payer<'s> {
 
     fn with_balance<R>(&self, ask: &Ask<'_>, read: impl FnOnce(&Balance) -> R) -> R {
         match &self.holding {
-            Holding::Absent => read(&self.shelf.fresh(&ask.holder, ask.now_ms).balance),
+            Holding::Nothing | Holding::Vacancy(_) => {
+                read(&self.shelf.fresh(&ask.holder, ask.now_ms).balance)
+            }
             Holding::Locked(kept) => read(&kept.balance),
             Holding::Copied(balance) => read(balance),
         }
     }
 }
 
-impl Holding {
+impl Holding<'_> {
     fn get_mut(&mut self) -> Option<&mut Balance> {
         match self {
-            Holding::Absent => None,
+            Holding::Nothing | Holding::Vacancy(_) => None,
             Holding::Locked(kept) => Some(&mut kept.balance),
             Holding::Copied(balance) => Some(balance),
         }

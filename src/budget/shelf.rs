@@ -8,7 +8,7 @@ use super::grant::{PaidBy, ShelfId};
 use super::kept::{Kept, Terms};
 use super::room::Room;
 use super::shared::{Share, Sharing, Waiting};
-use super::table::{Cell, Table};
+use super::table::{Locked, Place, Table, Vacancy};
 use super::{Budget, Holder, Scope, key};
 
 /// One budget, with a balance for each key. A reload that keeps the budget keeps its shelf.
@@ -24,12 +24,6 @@ pub(super) struct Shelf {
     pub(super) room: Arc<Room>,
     /// Other replicas have a part of each real balance.
     sharing: Option<Arc<Sharing>>,
-}
-
-/// A balance, found for a holder.
-pub(super) struct Found {
-    pub(super) cell: Cell,
-    pub(super) is_overflow: bool,
 }
 
 impl Shelf {
@@ -83,24 +77,24 @@ impl Shelf {
     }
 
     /// A share that was touched takes part in the exchange until it holds nothing any more.
-    /// `pool` names where.
     pub(super) fn enqueue(
         self: &Arc<Shelf>,
-        cell: &Cell,
         kept: &mut Kept,
-        pool: impl FnOnce() -> Box<str>,
+        holder: &Holder<'_>,
+        is_overflow: bool,
     ) {
         if let (Balance::Shared(share), Some(sharing)) = (&mut kept.balance, &self.sharing)
             && !share.is_queued
         {
             share.is_queued = true;
-            let (shelf, cell) = (Arc::clone(self), Arc::clone(cell));
-            sharing.arrives(Waiting { shelf, cell, pool: pool() });
+            let key = (!is_overflow).then(|| self.with_key(holder, |key| key.into()));
+            let pool = self.pool(holder, is_overflow);
+            sharing.arrives(Waiting { shelf: Arc::clone(self), key, pool });
         }
     }
 
     /// Names the pool of a holder's balance, the same in every replica.
-    pub(super) fn pool(&self, holder: &Holder<'_>, is_overflow: bool) -> Box<str> {
+    fn pool(&self, holder: &Holder<'_>, is_overflow: bool) -> Box<str> {
         let model = self.terms().limits.model_name();
         key::pool(model, self.scope, &self.name, holder, is_overflow)
     }
@@ -109,51 +103,58 @@ impl Shelf {
     pub(super) fn settle(&self) {
         for table in [&self.real, &self.twins] {
             table.for_each(|_, kept| kept.bring_to(&self.terms()));
-            table.for_overflow(|kept| kept.bring_to(&self.terms()));
+            if let Some(mut kept) = table.overflow() {
+                kept.bring_to(&self.terms());
+            }
         }
     }
 
-    /// The balance of a holder, if it has one of its own.
-    pub(super) fn find(&self, holder: &Holder<'_>) -> Option<Found> {
-        let cell = self.with_key(holder, |key| self.table(holder.twins).find(key))?;
-        Some(Found { cell, is_overflow: false })
+    /// Locks the balance of a holder's own, or the place where it would be.
+    pub(super) fn lock(&self, holder: &Holder<'_>) -> Place<'_> {
+        self.with_key(holder, |key| self.table(holder.twins).lock(key))
     }
 
-    /// Whether a holder has a balance of its own; also yes if that cannot be told without waiting.
-    pub(super) fn may_have(&self, holder: &Holder<'_>) -> bool {
-        self.with_key(holder, |key| self.table(holder.twins).may_have(key))
+    /// Makes the balance that a holder has not. `None` if there is no room.
+    pub(super) fn fill<'s>(
+        &'s self,
+        vacancy: Vacancy<'s>,
+        holder: &Holder<'_>,
+        now_ms: u64,
+    ) -> Option<Locked<'s>> {
+        let fresh = || self.fresh(holder, now_ms);
+        let is_idle = |kept: &Kept| kept.is_idle(&self.terms(), now_ms);
+        self.with_key(holder, |key| vacancy.fill(key, &self.room, fresh, is_idle))
     }
 
-    /// The balance of a holder, made fresh if there is none and there is room.
-    pub(super) fn find_or_create(&self, holder: &Holder<'_>, now_ms: u64) -> Found {
-        let created = self.with_key(holder, |key| {
-            let is_idle = |kept: &Kept| kept.is_idle(&self.terms(), now_ms);
-            let table = self.table(holder.twins);
-            table.find_or_insert(key, &self.room, || self.fresh(holder, now_ms), is_idle)
-        });
-        match created {
-            Some(cell) => Found { cell, is_overflow: false },
-            None => self.overflow(holder, now_ms),
-        }
+    /// Locks the balance that all keys share for which there is no room.
+    pub(super) fn lock_overflow(&self, holder: &Holder<'_>, now_ms: u64) -> Locked<'_> {
+        self.table(holder.twins).lock_overflow(|| self.fresh(holder, now_ms))
     }
 
-    /// The balance that all keys share for which there is no room.
-    pub(super) fn overflow(&self, holder: &Holder<'_>, now_ms: u64) -> Found {
-        let cell = self.table(holder.twins).overflow(|| self.fresh(holder, now_ms));
-        Found { cell, is_overflow: true }
-    }
-
-    /// The balance that paid, if it is still there.
-    pub(super) fn find_payer(
+    /// Locks the balance that paid, if it is still there.
+    pub(super) fn lock_payer(
         &self,
         paid: PaidBy,
         holder: &Holder<'_>,
         now_ms: u64,
-    ) -> Option<Cell> {
+    ) -> Option<Locked<'_>> {
         let holder = Holder { twins: paid.twin, ..*holder };
-        let found =
-            if paid.overflow { Some(self.overflow(&holder, now_ms)) } else { self.find(&holder) };
-        found.map(|found| found.cell)
+        if paid.overflow {
+            return Some(self.lock_overflow(&holder, now_ms));
+        }
+        match self.lock(&holder) {
+            Place::Taken(kept) => Some(kept),
+            Place::Free(_) => None,
+        }
+    }
+
+    /// Locks a share that takes part in the exchange.
+    pub(super) fn lock_waiting(&self, key: Option<&[u8]>) -> Option<Locked<'_>> {
+        match key.map(|key| self.real.lock(key)) {
+            Some(Place::Taken(kept)) => Some(kept),
+            Some(Place::Free(_)) => None,
+            None => self.real.overflow(),
+        }
     }
 
     /// Looks at a few balances, and drops those that nobody uses.

@@ -1,141 +1,166 @@
 //! Keys and their balances, in shards that are locked one at a time.
-use std::sync::{Arc, OnceLock};
-
 use ahash::RandomState;
 use hashbrown::HashTable;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::kept::Kept;
+use super::key::Key;
 use super::room::{Room, Search};
 
-/// So many that whoever walks over one of them keeps new keys out for about a millisecond.
-const SHARDS: usize = 64;
+/// So many that few callers meet in one, and whoever walks over one of a million balances keeps
+/// the others of it waiting for less than a millisecond.
+const SHARDS: usize = 256;
 /// Entries that an insert looks at, to find one that nobody uses any more.
 const LOOKED_AT: usize = 2;
 /// Places, empty ones too, that it goes past for that.
 const PLACES_PASSED: usize = 16;
 
-/// One balance. Whoever has cloned it out of the table may lock it and wait.
-pub(super) type Cell = Arc<Mutex<Kept>>;
-
 /// The balances of one budget.
+///
+/// A balance has no lock of its own: whoever holds one holds its shard. That costs a balance no
+/// memory, and a decision one lock for each budget.
 pub(super) struct Table {
-    shards: Box<[RwLock<Shard>; SHARDS]>,
+    /// There are [`SHARDS`].
+    shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
-    overflow: OnceLock<Cell>,
+    overflow: Mutex<Option<Kept>>,
+}
+
+/// A balance, and its shard locked.
+pub(super) type Locked<'t> = MappedMutexGuard<'t, Kept>;
+
+/// What there is for a key.
+pub(super) enum Place<'t> {
+    Taken(Locked<'t>),
+    Free(Vacancy<'t>),
+}
+
+/// There is no balance for a key, and its shard is locked: nobody makes one meanwhile.
+pub(super) struct Vacancy<'t> {
+    shard: MutexGuard<'t, Shard>,
+    hasher: &'t RandomState,
 }
 
 struct Shard {
-    cells: HashTable<(Box<[u8]>, Cell)>,
+    /// Boxed, as half of the places in a table that has just grown are empty.
+    entries: HashTable<Box<Entry>>,
     /// Where the search for idle entries goes on.
     hand: usize,
+}
+
+struct Entry {
+    kept: Kept,
+    key: Key,
+}
+
+// A million of them are kept, and an allocator rounds 97 bytes up to 112.
+const _: () = assert!(size_of::<Entry>() <= 96);
+
+impl Entry {
+    fn hash(&self, hasher: &RandomState) -> u64 {
+        hasher.hash_one(&*self.key)
+    }
 }
 
 impl Table {
     pub(super) fn new() -> Table {
         Table {
-            shards: Box::new([const { RwLock::new(Shard::EMPTY) }; SHARDS]),
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::EMPTY)).collect(),
             hasher: RandomState::new(),
-            overflow: OnceLock::new(),
+            overflow: Mutex::new(None),
         }
     }
 
-    pub(super) fn find(&self, key: &[u8]) -> Option<Cell> {
+    /// Locks whatever there is for a key. A thread must hold one place of a table at most.
+    pub(super) fn lock(&self, key: &[u8]) -> Place<'_> {
         let hash = self.hasher.hash_one(key);
-        self.shard(hash).read().get(hash, key).map(Arc::clone)
-    }
-
-    /// Whether a key has a balance; also yes if that cannot be told without waiting.
-    pub(super) fn may_have(&self, key: &[u8]) -> bool {
-        let hash = self.hasher.hash_one(key);
-        self.shard(hash).try_read().is_none_or(|shard| shard.get(hash, key).is_some())
-    }
-
-    /// The balance of a key, made by `fresh` if there is none. `None` if there is no room.
-    /// Drops what `is_idle`, of the few entries that it looks at.
-    pub(super) fn find_or_insert(
-        &self,
-        key: &[u8],
-        room: &Room,
-        fresh: impl FnOnce() -> Kept,
-        is_idle: impl Fn(&Kept) -> bool,
-    ) -> Option<Cell> {
-        let hash = self.hasher.hash_one(key);
-        let mut shard = self.shard(hash).write();
-        // Only after the lock: another caller may have been faster.
-        if let Some(cell) = shard.get(hash, key) {
-            return Some(Arc::clone(cell));
+        let shard = self.shard(hash).lock();
+        match MutexGuard::try_map(shard, |shard| shard.get_mut(hash, key)) {
+            Ok(kept) => Place::Taken(kept),
+            Err(shard) => Place::Free(Vacancy { shard, hasher: &self.hasher }),
         }
-        room.searched(shard.drop_idle(is_idle));
-        if !room.take() {
-            return None;
-        }
-        let cell = Arc::new(Mutex::new(fresh()));
-        let rehash = |(key, _): &(Box<[u8]>, Cell)| self.hasher.hash_one(&**key);
-        shard.cells.insert_unique(hash, (key.into(), Arc::clone(&cell)), rehash);
-        Some(cell)
     }
 
-    /// Looks at a few entries of one shard, and drops those that are idle.
+    /// Locks the balance that all keys share for which there was no room.
+    pub(super) fn lock_overflow(&self, fresh: impl FnOnce() -> Kept) -> Locked<'_> {
+        MutexGuard::map(self.overflow.lock(), |kept| kept.get_or_insert_with(fresh))
+    }
+
+    /// The same, if it was ever used.
+    pub(super) fn overflow(&self) -> Option<Locked<'_>> {
+        MutexGuard::try_map(self.overflow.lock(), Option::as_mut).ok()
+    }
+
+    /// Looks at a few entries of one shard, and drops those that are idle. It waits for nobody:
+    /// whoever looks may hold other tables, or this one.
     pub(super) fn drop_idle(&self, turn: usize, room: &Room, is_idle: impl Fn(&Kept) -> bool) {
-        if let Some(shard) = self.shards.get(turn % SHARDS) {
-            room.searched(shard.write().drop_idle(is_idle));
+        if let Some(mut shard) = self.shards.get(turn % SHARDS).and_then(Mutex::try_lock) {
+            room.searched(shard.drop_idle(is_idle));
         }
-    }
-
-    /// The balance that all keys share for which there was no room.
-    pub(super) fn overflow(&self, fresh: impl FnOnce() -> Kept) -> Cell {
-        Arc::clone(self.overflow.get_or_init(|| Arc::new(Mutex::new(fresh()))))
     }
 
     /// Every key and its balance, one shard after the other.
     pub(super) fn for_each(&self, mut visit: impl FnMut(&[u8], &mut Kept)) {
         for shard in &*self.shards {
-            // Whoever holds a balance waits for no shard, so this wait ends.
-            shard.read().cells.iter().for_each(|(key, cell)| visit(key, &mut cell.lock()));
-        }
-    }
-
-    /// The overflow balance, if there is one.
-    pub(super) fn for_overflow(&self, visit: impl FnOnce(&mut Kept)) {
-        if let Some(cell) = self.overflow.get() {
-            visit(&mut cell.lock());
+            shard.lock().entries.iter_mut().for_each(|entry| visit(&entry.key, &mut entry.kept));
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.read().cells.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().entries.len()).sum()
     }
 
     /// By bits that the tables inside do not go by.
     #[expect(clippy::indexing_slicing, reason = "the remainder is below the number of shards")]
-    fn shard(&self, hash: u64) -> &RwLock<Shard> {
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
         let [_, _, byte, ..] = hash.to_be_bytes();
         &self.shards[usize::from(byte) % SHARDS]
     }
 }
 
-impl Shard {
-    const EMPTY: Shard = Shard { cells: HashTable::new(), hand: 0 };
+impl<'t> Vacancy<'t> {
+    /// Makes the balance of the key that is missing here. `None` if there is no room.
+    /// Drops what `is_idle`, of the few entries that it looks at.
+    pub(super) fn fill(
+        self,
+        key: &[u8],
+        room: &Room,
+        fresh: impl FnOnce() -> Kept,
+        is_idle: impl Fn(&Kept) -> bool,
+    ) -> Option<Locked<'t>> {
+        let Vacancy { mut shard, hasher } = self;
+        if !room.take() {
+            return None;
+        }
+        room.searched(shard.drop_idle(is_idle));
+        let entry = Box::new(Entry { kept: fresh(), key: key.into() });
+        let hash = hasher.hash_one(key);
+        Some(MutexGuard::map(shard, |shard| {
+            let taken = shard.entries.insert_unique(hash, entry, |entry| entry.hash(hasher));
+            &mut taken.into_mut().kept
+        }))
+    }
+}
 
-    fn get(&self, hash: u64, key: &[u8]) -> Option<&Cell> {
-        self.cells.find(hash, |(held, _)| **held == *key).map(|(_, cell)| cell)
+impl Shard {
+    const EMPTY: Shard = Shard { entries: HashTable::new(), hand: 0 };
+
+    fn get_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Kept> {
+        self.entries.find_mut(hash, |entry| *entry.key == *key).map(|entry| &mut entry.kept)
     }
 
     /// Looks at a few entries from the hand on, and drops those that are idle.
     fn drop_idle(&mut self, is_idle: impl Fn(&Kept) -> bool) -> Search {
         let mut search = Search::default();
-        for _ in 0..PLACES_PASSED.min(self.cells.num_buckets()) {
+        for _ in 0..PLACES_PASSED.min(self.entries.num_buckets()) {
             if search.looked_at == LOOKED_AT {
                 break;
             }
             let place = self.hand;
-            self.hand = (place + 1) % self.cells.num_buckets();
-            let Ok(entry) = self.cells.get_bucket_entry(place) else { continue };
+            self.hand = (place + 1) % self.entries.num_buckets();
+            let Ok(entry) = self.entries.get_bucket_entry(place) else { continue };
             search.looked_at += 1;
-            let (_, cell) = entry.get();
-            // Nobody can clone it out of the table now, so whoever holds it shows in the count.
-            if Arc::strong_count(cell) == 1 && is_idle(&cell.lock()) {
+            if is_idle(&entry.get().kept) {
                 entry.remove();
                 search.dropped += 1;
             }
@@ -158,11 +183,13 @@ mod tests {
         let terms = Terms::new(&Budget { name, scope, limits, on_store_loss });
         let fresh = || Kept::new(Balance::fresh(&limits, 0), &terms, 0);
         let (table, room) = (Table::new(), Room::new(usize::MAX));
-        for key in 0..6_400_u32 {
-            table.find_or_insert(&key.to_be_bytes(), &room, fresh, |_| false).unwrap();
+        for key in 0..25_600_u32 {
+            let key = key.to_be_bytes();
+            let Place::Free(vacancy) = table.lock(&key) else { panic!("it is there already") };
+            assert!(vacancy.fill(&key, &room, fresh, |_| false).is_some());
         }
         // 100 each, give or take.
-        let shards = table.shards.iter().map(|shard| shard.read().cells.len());
+        let shards = table.shards.iter().map(|shard| shard.lock().entries.len());
         assert!(
             shards.clone().all(|keys| (30..300).contains(&keys)),
             "{:?}",

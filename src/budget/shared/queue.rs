@@ -5,14 +5,22 @@ use std::sync::Arc;
 
 use super::trade::Want;
 use crate::budget::shelf::Shelf;
-use crate::budget::table::Cell;
+use crate::budget::table::Locked;
 
 /// One share, from its first touch until it holds nothing any more.
 pub(in crate::budget) struct Waiting {
     pub(in crate::budget) shelf: Arc<Shelf>,
-    pub(in crate::budget) cell: Cell,
+    /// Of its balance; `None`: it is the overflow balance.
+    pub(in crate::budget) key: Option<Box<[u8]>>,
     /// Names its pool.
     pub(in crate::budget) pool: Box<str>,
+}
+
+impl Waiting {
+    /// The balance that the share is in. It is not dropped while it waits.
+    pub(super) fn lock(&self) -> Option<Locked<'_>> {
+        self.shelf.lock_waiting(self.key.as_deref())
+    }
 }
 
 /// Every share that takes part, by how much it wants to.

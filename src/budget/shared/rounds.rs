@@ -97,7 +97,7 @@ impl Rounds {
     fn say(&self, waiting: Waiting, say: fn(&mut Share, &Limits) -> Call) -> Option<Sent> {
         let sent_ms = self.now_ms();
         let call = {
-            let mut kept = waiting.cell.lock();
+            let mut kept = waiting.lock()?;
             let terms = waiting.shelf.bring_up(&mut kept, sent_ms);
             let Balance::Shared(share) = &mut kept.balance else { return None };
             say(share, &terms.limits)
@@ -143,7 +143,7 @@ impl Rounds {
     fn settle(&mut self, sent: Sent, answer: &Result<Reply, Failure>) {
         let Sent { waiting, call, sent_ms } = sent;
         {
-            let mut kept = waiting.cell.lock();
+            let Some(mut kept) = waiting.lock() else { return };
             // By the sizes of now: they may have changed while it was on its way.
             let terms = waiting.shelf.bring_up(&mut kept, self.now_ms());
             let limits = &terms.limits;
@@ -179,7 +179,7 @@ impl Rounds {
 
     /// How much a share wants to be exchanged. One that does not is let go.
     fn want(&self, waiting: &Waiting) -> Want {
-        let mut kept = waiting.cell.lock();
+        let Some(mut kept) = waiting.lock() else { return Want::Never };
         waiting.shelf.bring_up(&mut kept, self.now_ms());
         let Balance::Shared(share) = &mut kept.balance else { return Want::Never };
         let want = share.want();

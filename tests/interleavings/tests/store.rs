@@ -80,8 +80,12 @@ fn the_last_retry_is_granted_once() {
                     let shared = Arc::clone(&shared);
                     Box::new(move || {
                         let (memory, payers, granted) = &*shared;
-                        granted
-                            .fetch_add(pay(memory, holder(payers, "a"), None, 0).into(), Relaxed);
+                        let ask = asking(holder(payers, "a"), 0);
+                        let mut account = memory.open(&ask, None);
+                        let is_covered = matches!(account.coverage(), Coverage::Covered(_));
+                        // Nobody comes between looking and charging, although there is no balance.
+                        assert_eq!(account.charge(None).is_ok(), is_covered);
+                        granted.fetch_add(is_covered.into(), Relaxed);
                     }) as Box<dyn FnOnce() + Send>
                 })
                 .collect(),
@@ -164,7 +168,7 @@ fn an_attempt_pays_once_while_it_is_asked_about_and_released() {
 fn an_idle_balance_is_dropped_by_one_and_used_by_others_and_grants_no_more() {
     const IDLE_MS: u64 = 600_000;
     /// So many that the search for idle balances comes to every shard.
-    const TURNS: usize = 128;
+    const TURNS: usize = 512;
     in_many_orders(|| {
         let budgets = [budget("b", Scope::Tenant, bucket(2))];
         let shared = Arc::new((Memory::with_room(&budgets, 1), all(&budgets), AtomicU32::new(0)));
@@ -190,6 +194,28 @@ fn an_idle_balance_is_dropped_by_one_and_used_by_others_and_grants_no_more() {
         // Dropped before anyone asked, it comes back with two; else it has one.
         assert!(shared.2.load(Relaxed) <= 2);
         assert!(shared.0.occupancy().balances <= 1);
+    });
+}
+
+#[test]
+fn whoever_takes_the_last_room_keeps_nobody_waiting_and_grants_no_more() {
+    in_many_orders(|| {
+        let budgets = [
+            budget("own", Scope::Tenant, ratio(1)),
+            budget("pair", Scope::TenantOperation, ratio(1)),
+        ];
+        let shared = Arc::new((Memory::with_room(&budgets, 2), all(&budgets), AtomicU32::new(0)));
+        let ask = |tenant: &'static str| {
+            let shared = Arc::clone(&shared);
+            Box::new(move || {
+                let (memory, payers, granted) = &*shared;
+                granted.fetch_add(pay(memory, holder(payers, tenant), None, 0).into(), Relaxed);
+            }) as Box<dyn FnOnce() + Send>
+        };
+        at_once(["a", "b", "c"].map(ask).into());
+        // Two find room, and the others share one retry of each budget.
+        assert!((1..=2).contains(&shared.2.load(Relaxed)));
+        assert_eq!(shared.0.occupancy().balances, 2);
     });
 }
 
