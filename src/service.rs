@@ -1,16 +1,20 @@
 //! The two gRPC services: parse, decide, answer.
 mod budgets;
 mod decide_stream;
+mod questions;
+mod retry_routes;
 mod until;
 mod watch_budget;
 
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc};
 
+use futures_core::Stream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 pub use self::decide_stream::DecideStream;
+pub use self::retry_routes::RetryRoutes;
 pub use self::watch_budget::WatchBudget;
 use crate::admin::metrics::Metrics;
 use crate::budget::Store;
@@ -62,8 +66,10 @@ impl<S: Store> Retryd<S> {
     }
 
     /// The gRPC server of RetryService.
-    pub fn retry_service(&self) -> RetryServiceServer<Retryd<S>> {
-        RetryServiceServer::new(self.clone()).max_decoding_message_size(CONTEXT_BYTES_MAX)
+    pub fn retry_service(&self) -> RetryRoutes<S> {
+        let generated =
+            RetryServiceServer::new(self.clone()).max_decoding_message_size(CONTEXT_BYTES_MAX);
+        RetryRoutes { retryd: self.clone(), generated }
     }
 
     /// The gRPC server of BudgetService.
@@ -121,6 +127,8 @@ impl<S: Store> Retryd<S> {
     }
 }
 
+type Answers = Pin<Box<dyn Stream<Item = Result<pb::StreamedDecision, Status>> + Send>>;
+
 #[tonic::async_trait]
 impl<S: Store> RetryService for Retryd<S> {
     async fn decide(
@@ -132,13 +140,14 @@ impl<S: Store> RetryService for Retryd<S> {
         Ok(Response::new(self.decide_at(request.get_ref(), now)?))
     }
 
-    type DecideStreamStream = DecideStream<S>;
+    type DecideStreamStream = Answers;
 
+    /// [`RetryRoutes`] answers it from bytes. Here come only calls that asked for an encoding, and
+    /// the generated service refuses each of them before.
     async fn decide_stream(
         &self,
-        request: Request<Streaming<pb::RetryContext>>,
-    ) -> Result<Response<DecideStream<S>>, Status> {
-        let deadline = request.extensions().get().copied();
-        Ok(Response::new(DecideStream::new(self.clone(), deadline, request.into_inner())))
+        _: Request<Streaming<pb::RetryContext>>,
+    ) -> Result<Response<Answers>, Status> {
+        Err(Status::unimplemented("no encoding is supported"))
     }
 }

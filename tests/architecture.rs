@@ -39,7 +39,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("remote", &["budget::shared", "clock"]),
     ("reload", &["budget", "decider", "policy", "admin::metrics"]),
     ("service", &["budget", "clock", "decider", "wire", "server", "admin::metrics"]),
-    ("server", &["admin::metrics", "admin::ports", "clock", "wire::refusal"]),
+    (
+        "server",
+        &["admin::metrics", "admin::ports", "clock", "wire::codec::PREFIX", "wire::refusal"],
+    ),
     ("admin", &["engine", "budget::Occupancy", "budget::Sharing", "budget::StoreState", "server"]),
     ("cli", EVERYTHING),
 ];

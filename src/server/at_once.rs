@@ -17,9 +17,7 @@ use hyper::body::Incoming;
 use tonic::{Status, body::Body};
 
 use super::Deadline;
-
-/// The bytes before each message: compressed or not, and its length.
-const PREFIX: usize = 5;
+use crate::wire::codec::PREFIX;
 
 static ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 

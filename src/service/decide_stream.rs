@@ -1,90 +1,136 @@
 //! `DecideStream`: one question is read, decided and charged when the answer is asked for. No
 //! channel and no task: what waits is bounded by HTTP/2 flow control.
+//!
+//! From bytes to bytes, as `Decide` is: on the way that the generated service takes, a question and
+//! its answer are moved about for longer than it takes to decide.
 use std::{
+    mem,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
-use futures_core::Stream;
-use tonic::{Status, Streaming};
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::Frame;
+use tonic::{Status, body::Body};
 
-use super::{Retryd, until::Until};
+use super::{CONTEXT_BYTES_MAX, Retryd, questions::Questions, until::Until};
 use crate::budget::Store;
 use crate::server::Deadline;
-use crate::wire::pb;
+use crate::wire::{codec, pb};
 
-/// Ready answers that may wait for one write.
+/// Answers that may wait for one write, and bytes of them.
 const BATCH_MAX: u32 = 128;
+const BATCH_BYTES_MAX: usize = 16 << 10;
 
 /// The answers of one stream, in the order of the questions.
 #[derive(Debug)]
 pub struct DecideStream<S> {
     retryd: Retryd<S>,
-    questions: Streaming<pb::RetryContext>,
+    questions: Questions,
     until: Until,
-    /// Answers given since the last pause.
+    /// Answers that have not left yet, and how many.
+    ready: BytesMut,
     batch: u32,
-    ended: bool,
+    next: Next,
+}
+
+#[derive(Debug)]
+enum Next {
+    Answers,
+    /// Lets what is ready leave, and comes back.
+    Pause,
+    Trailers(Status),
+    Nothing,
 }
 
 impl<S: Store> DecideStream<S> {
-    pub(super) fn new(
-        retryd: Retryd<S>,
-        deadline: Option<Deadline>,
-        questions: Streaming<pb::RetryContext>,
-    ) -> Self {
+    /// Answers what stands in the body of a request.
+    pub fn new(retryd: Retryd<S>, deadline: Option<Deadline>, questions: Body) -> Self {
         let until = Until::new(&retryd, deadline);
-        DecideStream { retryd, questions, until, batch: 0, ended: false }
+        let questions = Questions::of(questions, CONTEXT_BYTES_MAX);
+        let ready = BytesMut::new();
+        DecideStream { retryd, questions, until, ready, batch: 0, next: Next::Answers }
     }
 
-    fn answer(&self, context: &pb::RetryContext) -> Result<pb::StreamedDecision, Status> {
+    /// Answers one question more, or says how the stream ends.
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        if let Poll::Ready(stopping) = self.until.poll_stop(&self.retryd, cx) {
+            return Poll::Ready(Err(stopping));
+        }
+        // The next message would be misread after bytes that are none, so then the stream is over.
+        let answer = match ready!(self.questions.poll_next(cx)) {
+            Some(question) => question.and_then(|question| self.answer(&question)),
+            None => Err(Status::ok("")),
+        };
+        Poll::Ready(answer)
+    }
+
+    fn answer(&mut self, question: &[u8]) -> Result<(), Status> {
         use pb::streamed_decision::Outcome;
+        let context = codec::decode(question)?;
         let now = self.retryd.decider.now();
         self.until.in_time(&self.retryd, now)?;
-        let outcome = match self.retryd.decide_at(context, now) {
+        let outcome = match self.retryd.decide_at(&context, now) {
             Ok(decision) => Outcome::Decision(decision),
             Err(refusal) => Outcome::Refusal(refusal.into()),
         };
-        Ok(pb::StreamedDecision { outcome: Some(outcome) })
+        codec::frame(&pb::StreamedDecision { outcome: Some(outcome) }, &mut self.ready);
+        self.batch += 1;
+        Ok(())
     }
 
-    fn end(&mut self, why: Status) -> Poll<Option<Result<pb::StreamedDecision, Status>>> {
-        self.ended = true;
-        Poll::Ready(Some(Err(why)))
+    fn take_ready(&mut self) -> Frame<Bytes> {
+        self.batch = 0;
+        Frame::data(self.ready.split().freeze())
     }
 }
 
-impl<S: Store> Stream for DecideStream<S> {
-    type Item = Result<pb::StreamedDecision, Status>;
+impl<S: Store> http_body::Body for DecideStream<S> {
+    type Data = Bytes;
+    type Error = Status;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        if this.ended {
-            return Poll::Ready(None);
-        }
-        if let Poll::Ready(stopping) = this.until.poll_stop(&this.retryd, cx) {
-            return this.end(stopping);
-        }
-        if this.batch == BATCH_MAX {
-            // Let what is ready leave, and come back.
-            this.batch = 0;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        let polled = Pin::new(&mut this.questions).poll_next(cx);
-        if polled.is_pending() {
-            this.batch = 0;
-        }
-        match ready!(polled) {
-            Some(Ok(context)) => {
-                this.batch += 1;
-                let answer = this.answer(&context);
-                this.ended = answer.is_err();
-                Poll::Ready(Some(answer))
+        match mem::replace(&mut this.next, Next::Nothing) {
+            Next::Answers => this.next = Next::Answers,
+            Next::Pause => {
+                this.next = Next::Answers;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
-            // The next frame would be misread after these bytes, so the stream is over.
-            Some(Err(status)) => this.end(status),
-            None => Poll::Ready(None),
+            Next::Trailers(status) => return Poll::Ready(Some(Ok(trailers(&status)))),
+            Next::Nothing => return Poll::Ready(None),
+        }
+        loop {
+            match this.poll_answer(cx) {
+                Poll::Ready(Ok(()))
+                    if this.batch < BATCH_MAX && this.ready.len() < BATCH_BYTES_MAX => {}
+                Poll::Ready(Ok(())) => {
+                    this.next = Next::Pause;
+                    return Poll::Ready(Some(Ok(this.take_ready())));
+                }
+                Poll::Ready(Err(status)) if this.ready.is_empty() => {
+                    this.next = Next::Nothing;
+                    return Poll::Ready(Some(Ok(trailers(&status))));
+                }
+                Poll::Ready(Err(status)) => {
+                    this.next = Next::Trailers(status);
+                    return Poll::Ready(Some(Ok(this.take_ready())));
+                }
+                Poll::Pending if this.ready.is_empty() => return Poll::Pending,
+                Poll::Pending => return Poll::Ready(Some(Ok(this.take_ready()))),
+            }
         }
     }
+}
+
+fn trailers(status: &Status) -> Frame<Bytes> {
+    let mut trailers = HeaderMap::new();
+    // Fails only for texts that no header can carry. These can.
+    status.add_header(&mut trailers).ok();
+    Frame::trailers(trailers)
 }

@@ -2,7 +2,7 @@
 //! retryd's own error and not in the library's INTERNAL.
 use std::marker::PhantomData;
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BufMut as _, Bytes, BytesMut};
 use prost::Message;
 use tonic::{
     Status,
@@ -68,14 +68,7 @@ impl<M: Message + Default> Decoder for Half<M> {
     type Error = Status;
 
     fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<M>, Status> {
-        // A message lies in one piece, and a slice is quicker to read than any other buffer.
-        let length = buf.remaining();
-        let message = match buf.chunk() {
-            whole if whole.len() == length => decode(whole),
-            _ => return decode(buf).map(Some),
-        };
-        buf.advance(length);
-        message.map(Some)
+        decode(buf).map(Some)
     }
 
     fn buffer_settings(&self) -> BufferSettings {
@@ -92,13 +85,22 @@ pub fn decode<M: Message + Default>(bytes: impl Buf) -> Result<M, Status> {
     M::decode(bytes).map_err(|_| Refusal::NotProtobuf.into())
 }
 
-/// Writes a message behind its prefix: not compressed, and its length.
+/// The bytes before each message: compressed or not, and its length.
+pub const PREFIX: usize = 5;
+
+/// A message behind its prefix.
 pub fn framed(message: &impl Message) -> Bytes {
+    let mut bytes = BytesMut::new();
+    frame(message, &mut bytes);
+    bytes.freeze()
+}
+
+/// Writes a message behind its prefix: not compressed, and its length.
+pub fn frame(message: &impl Message, bytes: &mut BytesMut) {
     let length = message.encoded_len();
-    let mut bytes = Vec::with_capacity(1 + 4 + length);
-    bytes.push(0);
+    bytes.reserve(PREFIX + length);
+    bytes.put_u8(0);
     // No answer comes near the limit of the prefix.
-    bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
-    message.encode_raw(&mut bytes);
-    bytes.into()
+    bytes.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    message.encode_raw(bytes);
 }

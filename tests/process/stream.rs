@@ -86,6 +86,18 @@ async fn broken_bytes_end_the_stream_after_the_answers_before_them() {
     process.answers().await;
 }
 
+#[tokio::test]
+async fn no_encoding_is_one_and_every_other_is_refused() {
+    let process = Process::start(&[]);
+    let mut send = connection(process.calls).await;
+    for (encoding, expected) in [("identity", Code::Ok), ("gzip", Code::Unimplemented)] {
+        let open = grpc(DECIDE_STREAM).header("grpc-encoding", encoding);
+        let ending = call(&mut send, open, encoded(&context("t"))).await.unwrap();
+        assert_eq!(ending.code, Some(expected), "{encoding}");
+        assert_eq!(ending.body.is_empty(), expected != Code::Ok, "{encoding}");
+    }
+}
+
 /// A client that asks and never reads: what waits is bounded, and the rest of the questions is
 /// neither read nor decided.
 #[tokio::test]
