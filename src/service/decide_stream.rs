@@ -55,9 +55,6 @@ impl<S: Store> DecideStream<S> {
 
     /// Answers one question more, or says how the stream ends.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        if let Poll::Ready(stopping) = self.until.poll_stop(&self.retryd, cx) {
-            return Poll::Ready(Err(stopping));
-        }
         // The next message would be misread after bytes that are none, so then the stream is over.
         let answer = match ready!(self.questions.poll_next(cx)) {
             Some(question) => question.and_then(|question| self.answer(&question)),
@@ -104,6 +101,11 @@ impl<S: Store> http_body::Body for DecideStream<S> {
             }
             Next::Trailers(status) => return Poll::Ready(Some(Ok(trailers(&status)))),
             Next::Nothing => return Poll::Ready(None),
+        }
+        // Once a batch: asking takes a lock.
+        if let Poll::Ready(stopping) = this.until.poll_stop(&this.retryd, cx) {
+            this.next = Next::Nothing;
+            return Poll::Ready(Some(Ok(trailers(&stopping))));
         }
         loop {
             match this.poll_answer(cx) {
