@@ -21,6 +21,7 @@ use crate::budget::Store;
 use crate::clock::Now;
 use crate::decider::{Answer, Decider};
 use crate::server::{AtOnce, Deadline, deadline_exceeded};
+use crate::wire::borrowed::Borrowed;
 use crate::wire::context::{self, Oddities};
 use crate::wire::pb::budget_service_server::BudgetServiceServer;
 use crate::wire::pb::retry_service_server::{RetryService, RetryServiceServer};
@@ -84,7 +85,10 @@ impl<S: Store> Retryd<S> {
             let context = codec::decode(message)?;
             let now = retryd.decider.now();
             retryd.in_time(deadline, now)?;
-            Ok(codec::framed(&retryd.decide_at(&context, now)?))
+            let decided = retryd.decide_at(&context, now, |answer, explain| {
+                codec::framed(&Borrowed::of(answer, explain))
+            });
+            Ok(decided?)
         })
     }
 
@@ -94,10 +98,16 @@ impl<S: Store> Retryd<S> {
     ///
     /// Says why there is no decision. Then nothing was charged, counted or earned.
     pub fn decide(&self, context: &pb::RetryContext) -> Result<pb::Decision, Refusal> {
-        self.decide_at(context, self.decider.now())
+        self.decide_at(context, self.decider.now(), decision::write)
     }
 
-    fn decide_at(&self, context: &pb::RetryContext, now: Now) -> Result<pb::Decision, Refusal> {
+    /// Decides, and hands the answer to `tell`, with whether the caller wants an explanation.
+    fn decide_at<R>(
+        &self,
+        context: &pb::RetryContext,
+        now: Now,
+        tell: impl FnOnce(&Answer<'_>, bool) -> R,
+    ) -> Result<R, Refusal> {
         let mut oddities = Oddities::default();
         let question = context::parse(context, now.unix_ms, &mut oddities);
         // Even an addition of nothing would take the counters from the other cores' caches.
@@ -106,8 +116,7 @@ impl<S: Store> Retryd<S> {
             self.metrics.malformed_hints.inc_by(oddities.malformed_hints);
         }
         let question = self.counted(question)?;
-        let write = |answer: &Answer<'_>| decision::write(answer, question.explain);
-        Ok(self.decider.decide(&question, now, write))
+        Ok(self.decider.decide(&question, now, |answer| tell(answer, question.explain)))
     }
 
     /// Nobody waits for an answer after the deadline: it would charge a retry that is never sent.
@@ -137,7 +146,7 @@ impl<S: Store> RetryService for Retryd<S> {
     ) -> Result<Response<pb::Decision>, Status> {
         let now = self.decider.now();
         self.in_time(request.extensions().get(), now)?;
-        Ok(Response::new(self.decide_at(request.get_ref(), now)?))
+        Ok(Response::new(self.decide_at(request.get_ref(), now, decision::write)?))
     }
 
     type DecideStreamStream = Answers;

@@ -17,6 +17,7 @@ use tonic::{Status, body::Body};
 use super::{CONTEXT_BYTES_MAX, Retryd, questions::Questions, until::Until};
 use crate::budget::Store;
 use crate::server::Deadline;
+use crate::wire::borrowed::{Borrowed, Streamed};
 use crate::wire::{codec, pb};
 
 /// Answers that may wait for one write, and bytes of them.
@@ -64,15 +65,17 @@ impl<S: Store> DecideStream<S> {
     }
 
     fn answer(&mut self, question: &[u8]) -> Result<(), Status> {
-        use pb::streamed_decision::Outcome;
         let context = codec::decode(question)?;
         let now = self.retryd.decider.now();
         self.until.in_time(&self.retryd, now)?;
-        let outcome = match self.retryd.decide_at(&context, now) {
-            Ok(decision) => Outcome::Decision(decision),
-            Err(refusal) => Outcome::Refusal(refusal.into()),
-        };
-        codec::frame(&pb::StreamedDecision { outcome: Some(outcome) }, &mut self.ready);
+        let ready = &mut self.ready;
+        let decided = self.retryd.decide_at(&context, now, |answer, explain| {
+            codec::frame(&Streamed(Borrowed::of(answer, explain)), ready);
+        });
+        if let Err(refusal) = decided {
+            let outcome = Some(pb::streamed_decision::Outcome::Refusal(refusal.into()));
+            codec::frame(&pb::StreamedDecision { outcome }, &mut self.ready);
+        }
         self.batch += 1;
         Ok(())
     }

@@ -88,19 +88,37 @@ pub fn decode<M: Message + Default>(bytes: impl Buf) -> Result<M, Status> {
 /// The bytes before each message: compressed or not, and its length.
 pub const PREFIX: usize = 5;
 
+/// What can be written as a message.
+pub trait ToWire {
+    /// How many bytes [`ToWire::encode`] writes.
+    fn encoded_len(&self) -> usize;
+    /// Writes the message to the end of `bytes`.
+    fn encode(&self, bytes: &mut BytesMut);
+}
+
+impl<M: Message> ToWire for M {
+    fn encoded_len(&self) -> usize {
+        Message::encoded_len(self)
+    }
+
+    fn encode(&self, bytes: &mut BytesMut) {
+        self.encode_raw(bytes);
+    }
+}
+
 /// A message behind its prefix.
-pub fn framed(message: &impl Message) -> Bytes {
+pub fn framed(message: &impl ToWire) -> Bytes {
     let mut bytes = BytesMut::new();
     frame(message, &mut bytes);
     bytes.freeze()
 }
 
 /// Writes a message behind its prefix: not compressed, and its length.
-pub fn frame(message: &impl Message, bytes: &mut BytesMut) {
+pub fn frame(message: &impl ToWire, bytes: &mut BytesMut) {
     let length = message.encoded_len();
     bytes.reserve(PREFIX + length);
     bytes.put_u8(0);
     // No answer comes near the limit of the prefix.
     bytes.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    message.encode_raw(bytes);
+    message.encode(bytes);
 }

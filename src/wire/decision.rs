@@ -6,6 +6,16 @@ use crate::engine::{Class, Delay, Retry, Rule, Step};
 
 /// Writes the decision; the detail and the steps only if the caller wants to see them.
 pub fn write(answer: &Answer<'_>, explain: bool) -> pb::Decision {
+    pb::Decision {
+        policy: answer.policy.to_owned(),
+        policy_revision: answer.revision.to_owned(),
+        budget: answer.budget.map(pb::BudgetState::from),
+        ..nameless(answer, explain)
+    }
+}
+
+/// The decision without its policy, revision and budget.
+pub(super) fn nameless(answer: &Answer<'_>, explain: bool) -> pb::Decision {
     let mut decision = match &answer.outcome {
         Outcome::Retry(retry, receipt) => retry_decision(retry, receipt),
         Outcome::DoNotRetry(_) | Outcome::Outrun(..) => {
@@ -13,9 +23,6 @@ pub fn write(answer: &Answer<'_>, explain: bool) -> pb::Decision {
         }
     };
     decision.reason = reason(answer.outcome.reason()).into();
-    decision.policy = answer.policy.to_owned();
-    decision.policy_revision = answer.revision.to_owned();
-    decision.budget = answer.budget.map(pb::BudgetState::from);
     decision.degraded = answer.degraded;
     decision.shadow = answer.shadow;
     decision.failure_class = class(answer.class).into();

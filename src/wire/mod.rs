@@ -2,6 +2,7 @@
 //!
 //! Together with `service` the only place that knows the generated types. A message is parsed once,
 //! and every violation is reported; behind the border a value is right.
+pub mod borrowed;
 pub mod budget;
 pub mod codec;
 pub mod context;
