@@ -148,15 +148,18 @@ mod store {
 mod full_path {
     use super::*;
 
-    fn retryd() -> Retryd<Memory> {
+    fn decider() -> Decider<Memory> {
         // The embedded policy, with a floor that a bench cannot drain.
         let text = "{version: 1, budgets: [{name: b, scope: tenant, ratio: {min_retry_rate: \
                     {count: 1000000, interval: 1s}}}], policies: [{name: p, budgets: [b]}]}";
         let policies = Policies::parse("bench.yaml", text.as_bytes()).unwrap();
         let (store, metrics) = (Memory::new(policies.budgets()), Arc::new(Metrics::new()));
-        let decider =
-            Decider::new(policies, store, Clock::system(), Dice::fair(), Arc::clone(&metrics));
-        Retryd::new(Arc::new(decider), metrics, CancellationToken::new())
+        Decider::new(policies, store, Clock::system(), Dice::fair(), metrics)
+    }
+
+    fn retryd() -> Retryd<Memory> {
+        let metrics = Arc::new(Metrics::new());
+        Retryd::new(Arc::new(decider()), metrics, CancellationToken::new())
     }
 
     fn asked() -> pb::RetryContext {
@@ -179,6 +182,17 @@ mod full_path {
         let context = asked();
         bencher.bench_local(|| {
             context::parse(black_box(&context), 0, &mut Oddities::default()).is_ok()
+        });
+    }
+
+    /// The policy is found, the balance looked at and charged, the rules asked.
+    #[divan::bench]
+    fn question_to_answer(bencher: Bencher<'_, '_>) {
+        let (decider, context) = (decider(), asked());
+        let question = context::parse(&context, 0, &mut Oddities::default()).unwrap();
+        let now = decider.now();
+        bencher.bench_local(|| {
+            decider.decide(black_box(&question), now, |answer| answer.outcome.reason())
         });
     }
 
