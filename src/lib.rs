@@ -13,6 +13,7 @@
 //! | [`service`] | the two gRPC services |
 //! | [`server`] | sockets, connections, health, and the end of the process |
 //! | [`admin`] | metrics and readiness over HTTP |
+//! | [`console`] | pages that ask and show, for people |
 //! | [`telemetry`] | logs |
 //! | [`clock`] | the only place that reads the clock or rolls dice |
 //! | [`cli`] | the command line |
@@ -20,6 +21,7 @@ pub mod admin;
 pub mod budget;
 pub mod cli;
 pub mod clock;
+pub mod console;
 pub mod decider;
 pub mod engine;
 pub mod policy;

@@ -3,6 +3,7 @@ mod budgets;
 mod decide_stream;
 mod questions;
 mod retry_routes;
+mod shown;
 mod until;
 mod watch_budget;
 

@@ -44,12 +44,27 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &["admin::metrics", "admin::ports", "clock", "wire::codec::PREFIX", "wire::refusal"],
     ),
     ("admin", &["engine", "budget::Occupancy", "budget::Sharing", "budget::StoreState", "server"]),
+    (
+        "console",
+        &[
+            "admin::metrics",
+            "budget",
+            "clock",
+            "decider",
+            "engine",
+            "policy",
+            "service",
+            "wire::pb",
+            "wire::refusal",
+        ],
+    ),
     ("cli", EVERYTHING),
 ];
 const EVERYTHING: &[&str] = &[
     "admin",
     "budget",
     "clock",
+    "console",
     "decider",
     "engine",
     "policy",
@@ -64,8 +79,8 @@ const EVERYTHING: &[&str] = &[
 /// Words that may stand only in files with these beginnings.
 const ONLY_IN: &[(&str, &[&str])] = &[
     // `grpc.health.v1` has a `pb` of its own.
-    // `retryd decide` is a border too: proto-JSON in, proto-JSON out.
-    ("pb::", &["src/wire/", "src/service", "src/server/health.rs", "src/cli/"]),
+    // `retryd decide` and the console are borders too, with proto-JSON.
+    ("pb::", &["src/wire/", "src/service", "src/server/health.rs", "src/cli/", "src/console/"]),
     // Timers of sockets run on tokio's clock; no decision does.
     ("Instant::now", &["src/clock.rs", "src/server/"]),
     ("SystemTime::now", &["src/clock.rs"]),

@@ -109,6 +109,16 @@ impl Metrics {
         }
     }
 
+    /// How often each rule has decided, in the order of [`Rule::ALL`].
+    pub fn decisions(&self) -> [u64; Rule::ALL.len()] {
+        self.decisions.each_ref().map(Counter::get)
+    }
+
+    /// How many requests were refused for each reason, in the order of [`Refused::ALL`].
+    pub fn requests_refused(&self) -> [u64; Refused::ALL.len()] {
+        self.refused.each_ref().map(Counter::get)
+    }
+
     /// The counters of one kind of listener.
     pub fn connections(&self, port: Port) -> &ConnectionCounts {
         let [calls, probe, admin] = &self.connections;

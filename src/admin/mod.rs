@@ -1,4 +1,4 @@
-//! The admin listener: probes and metrics over HTTP/1.1, for people and scrapers.
+//! The admin listener: probes, metrics and the console over HTTP/1.1, for people and scrapers.
 pub mod metrics;
 pub mod ports;
 mod refused;
@@ -41,6 +41,8 @@ pub struct Admin {
     pub occupancy: Arc<dyn Fn() -> Occupancy + Send + Sync>,
     /// The store that is shared with other processes, if there is one.
     pub sharing: Option<Arc<Sharing>>,
+    /// The pages of the console, if they are to be served here.
+    pub console: Option<Router>,
 }
 
 /// Connections open at a time.
@@ -53,7 +55,7 @@ const AGE_MAX: Duration = Duration::from_secs(10 * 60);
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
 impl Admin {
-    /// Serves `/livez`, `/readyz` and `/metrics` until the drain has ended.
+    /// Serves `/livez`, `/readyz`, `/metrics` and the console until the drain has ended.
     pub async fn run(self, bound: Bound, drain: Drain) {
         tracing::info!(listen = %bound.local(), port = Port::Admin.name(), "listening");
         let end = drain.ended().clone();
@@ -66,12 +68,14 @@ impl Admin {
         acceptor.run(bound, end).await;
     }
 
-    fn router(self) -> Router {
+    fn router(mut self) -> Router {
+        let console = self.console.take().unwrap_or_default();
         Router::new()
             .route("/livez", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))
             .route("/metrics", get(render))
             .with_state(Arc::new(self))
+            .merge(console)
     }
 }
 

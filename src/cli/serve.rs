@@ -1,4 +1,5 @@
 //! `retryd serve`: everything put together.
+mod console;
 mod store;
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
@@ -31,7 +32,7 @@ pub(super) struct Serve {
     /// A separate address that serves only health
     #[arg(long, env = "RETRYD_PROBE_LISTEN", value_name = "ADDR")]
     probe_listen: Option<Listen>,
-    /// Where to serve /livez, /readyz and /metrics over HTTP
+    /// Where to serve /livez, /readyz, /metrics and the console over HTTP
     #[arg(
         long,
         env = "RETRYD_ADMIN_LISTEN",
@@ -39,6 +40,8 @@ pub(super) struct Serve {
         default_value = "127.0.0.1:9090"
     )]
     admin_listen: Listen,
+    #[command(flatten)]
+    console: console::Console,
     /// The policy file; absent: the embedded policy
     #[arg(long, env = "RETRYD_POLICY", value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -145,6 +148,9 @@ impl Serve {
         let routes = routes(&retryd, &health)?;
         let at_once = Some(retryd.decide_at_once());
         let limits = self.limits();
+        let policy = self.policy.as_deref();
+        let console =
+            self.console.start(&self.admin_listen, &retryd, &metrics, policy, sharing.clone());
         let occupancy = Arc::new(move || decider.occupancy());
         let exchange = match &sharing {
             Some(sharing) => {
@@ -152,8 +158,13 @@ impl Serve {
             }
             None => None,
         };
-        let shown =
-            Admin { health: health.clone(), metrics: Arc::clone(&metrics), occupancy, sharing };
+        let shown = Admin {
+            health: health.clone(),
+            metrics: Arc::clone(&metrics),
+            occupancy,
+            sharing,
+            console,
+        };
         let admin = tokio::spawn(shown.run(admin, drain.clone()));
         let ready = health.clone();
         let server = Server { listeners, probe, routes, at_once, limits, health, metrics, clock };

@@ -6,6 +6,7 @@ mod bad_bytes;
 mod budget_service;
 mod closed_pipes;
 mod command_line;
+mod console;
 mod drain;
 mod flood;
 mod once;

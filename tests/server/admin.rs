@@ -27,8 +27,14 @@ async fn admin(health: Health, metrics: Arc<Metrics>, drain: Drain) -> SocketAdd
     let bound = local().await;
     let at = bound.local().to_string().parse().unwrap();
     tokio::spawn(
-        Admin { health, metrics, occupancy: Arc::new(Occupancy::default), sharing: None }
-            .run(bound, drain),
+        Admin {
+            health,
+            metrics,
+            occupancy: Arc::new(Occupancy::default),
+            sharing: None,
+            console: None,
+        }
+        .run(bound, drain),
     );
     at
 }

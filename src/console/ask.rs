@@ -1,0 +1,111 @@
+//! The page that asks: a context as text or by its common fields, and the answer of every rule.
+use std::{sync::Arc, time::Duration};
+
+use askama::Template;
+use axum::{
+    body::{Body, to_bytes},
+    extract::{RawQuery, State},
+    http::StatusCode,
+    response::Response,
+};
+use tokio::time::timeout;
+use url::form_urlencoded;
+
+use super::Running;
+use super::answer::Answer;
+use super::context::{self, NotAContext, TEXT_BYTES_MAX};
+use super::fields::Fields;
+use super::page::{self, Message};
+use crate::budget::Store;
+use crate::wire::pb;
+use crate::wire::refusal::Refusal;
+
+/// Encoding for a form makes at most three bytes of each, and the name of the field comes on top. Up
+/// to twice of what is read, the text comes back with the reason why it is too long.
+const FORM_BYTES_MAX: usize = 6 * TEXT_BYTES_MAX + 64;
+/// How long a form may take to arrive.
+const FORM_WAIT_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Template)]
+#[template(path = "ask.html")]
+struct Page {
+    text: String,
+    fields: Fields,
+    by_fields: bool,
+    outcome: Option<Outcome>,
+}
+
+enum Outcome {
+    Decided(Box<Answer>),
+    Refused(Vec<pb::FieldViolation>),
+    Unreadable(NotAContext),
+}
+
+impl Page {
+    /// Which link at the top leads here.
+    fn tab(&self) -> &'static str {
+        "ask"
+    }
+
+    fn is_wrong(&self) -> bool {
+        matches!(self.outcome, Some(Outcome::Refused(_) | Outcome::Unreadable(_)))
+    }
+
+    fn show(self) -> Response {
+        let status =
+            if self.is_wrong() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+        page::show(status, &self)
+    }
+}
+
+/// The page as it begins, or the answer to the fields in its address.
+pub(super) async fn form<S: Store>(
+    State(running): State<Arc<Running<S>>>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let by_fields = query.as_ref().is_some_and(|query| !query.is_empty());
+    let fields = match query {
+        Some(query) if by_fields => Fields::parse(&query),
+        Some(_) | None => Fields::example(),
+    };
+    let text = fields.to_json();
+    let outcome = by_fields.then(|| running.ask(&text));
+    Page { text, fields, by_fields, outcome }.show()
+}
+
+/// The answer to a text. Nothing is changed by it; it is too long for an address.
+pub(super) async fn text<S: Store>(State(running): State<Arc<Running<S>>>, body: Body) -> Response {
+    let Ok(read) = timeout(FORM_WAIT_MAX, to_bytes(body, FORM_BYTES_MAX)).await else {
+        let text = "The form did not arrive within ten seconds.";
+        return page::show(StatusCode::REQUEST_TIMEOUT, &Message { title: "Too slow", text });
+    };
+    let Ok(form) = read else {
+        let text = "A context has at most 16 KiB. Go back to shorten it.";
+        return page::show(StatusCode::PAYLOAD_TOO_LARGE, &Message { title: "Too long", text });
+    };
+    let text = form_urlencoded::parse(&form).find(|(name, _)| name == "context");
+    let text = text.map(|(_, text)| text.into_owned()).unwrap_or_default();
+    let outcome = Some(running.ask(&text));
+    Page { text, fields: Fields::example(), by_fields: false, outcome }.show()
+}
+
+impl<S: Store> Running<S> {
+    fn ask(&self, text: &str) -> Outcome {
+        let context = match context::read(text) {
+            Ok(context) => context,
+            Err(unreadable) => return Outcome::Unreadable(unreadable),
+        };
+        match self.decide(&context) {
+            Ok(answer) => Outcome::Decided(Box::new(answer)),
+            Err(refusal) => Outcome::Refused(pb::Refusal::from(refusal).violations),
+        }
+    }
+
+    fn decide(&self, context: &pb::RetryContext) -> Result<Answer, Refusal> {
+        let retryd = &self.console.retryd;
+        let decision = retryd.decide(context)?;
+        let (tenant, operation) = (context.tenant.clone(), context.operation.clone());
+        let states = retryd.get_budget(&pb::GetBudgetRequest { tenant, operation })?;
+        Ok(Answer::new(context, decision, states.budgets))
+    }
+}
