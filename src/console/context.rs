@@ -91,9 +91,9 @@ mod tests {
         for (text, line, column, before, at, after) in [
             ("{\n  \"tenant\": shop\n}", 2, 13, "  \"tenant\": ", "s", "hop"),
             ("{\n  \"tenat\": \"é\"\n}", 2, 9, "  \"tenat", "\"", ": \"é\""),
-            ("{\"tenant\": \"é\", x}", 1, 16, "{\"tenant\": \"é\", ", "x", "}"),
+            ("{\"tenant\": \"é\", x}", 1, 17, "{\"tenant\": \"é\", ", "x", "}"),
             ("{", 1, 1, "", "{", ""),
-            ("[]", 1, 1, "", "[", "]"),
+            ("[]", 1, 2, "[", "]", ""),
         ] {
             let place = refused(text).place.unwrap();
             assert_eq!((place.line, place.column), (line, column), "{text}");
@@ -114,7 +114,7 @@ mod tests {
     fn the_message_does_not_repeat_the_place() {
         let refused = refused("{\"tenat\": 1}");
         assert!(refused.message.starts_with("unknown field `tenat`"), "{}", refused.message);
-        assert!(!refused.message.contains("line"), "{}", refused.message);
+        assert!(!refused.message.contains(" at line "), "{}", refused.message);
     }
 
     #[test]

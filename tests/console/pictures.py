@@ -18,6 +18,7 @@ def take(driver, path: Path) -> None:
     device = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
     driver.save_screenshot(str(path))
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device | {"height": 900})
 
 
 def main(folder: Path) -> None:
