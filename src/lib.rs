@@ -8,7 +8,7 @@
 //! | [`remote`] | the pools of shared budgets in Redis or Valkey |
 //! | [`policy`] | the policy file, read and checked |
 //! | [`decider`] | policy, budgets and engine together |
-//! | [`reload`] | the policy file, read again |
+//! | [`reload`] | the policy file, read again when it changes |
 //! | [`wire`] | messages in and out, parsed once |
 //! | [`service`] | the two gRPC services |
 //! | [`server`] | sockets, connections, health, and the end of the process |

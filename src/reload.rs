@@ -1,72 +1,148 @@
 //! The policy file, read again while the service runs: taken whole, or not at all.
-use std::{fmt, fs, io, path::PathBuf, sync::Arc};
+//!
+//! ```text
+//! each second ──> look ──> as before: nothing
+//!                      ├─> another one: look again in a moment, it may be half written
+//!                      └─> the same one again ──┐
+//! SIGHUP ───────> look ────────────────────────┴──> check ──> in force, or refused
+//! ```
+//!
+//! What is compared is what the path leads to in the end, and not its time or its links: so an edit
+//! in place, a file renamed over the old one and a ConfigMap whose link was swapped are all one.
+mod watched;
 
-use tokio::signal::unix::{SignalKind, signal};
+use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::JoinError,
+    time::{sleep, timeout},
+};
+
+use self::watched::{Found, Then, Watched};
 use crate::admin::metrics::Metrics;
 use crate::budget::{Budget, Store};
 use crate::decider::Decider;
-use crate::policy::{Policies, Rejected};
+use crate::policy::{Policies, Source};
 
-/// Puts the policies of a file in force, again and again.
+/// Time between two looks. With [`SETTLE`], a change is in force within two seconds.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A file that has changed must stay the same for this long, so that one that is being written is
+/// not taken for a broken or, worse, for a whole one.
+const SETTLE: Duration = Duration::from_millis(100);
+/// After this long a look is told of: the disk may be lost.
+const LOOK_MAX: Duration = Duration::from_secs(10);
+
+/// Puts the policies at a path in force, again and again.
 #[derive(Debug)]
 pub struct Reload<S> {
     path: PathBuf,
     decider: Arc<Decider<S>>,
     metrics: Arc<Metrics>,
+    watched: Mutex<Watched>,
+}
+
+/// Why the path is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// It was time.
+    Time,
+    /// Somebody wants to have it read, changed or not.
+    Asked,
 }
 
 impl<S: Store> Reload<S> {
-    /// Reads the file at `path` for `decider`.
+    /// Reads what is at `path`, a file or a directory with one, for `decider`.
     pub fn new(path: PathBuf, decider: Arc<Decider<S>>, metrics: Arc<Metrics>) -> Reload<S> {
-        Reload { path, decider, metrics }
+        Reload { path, decider, metrics, watched: Mutex::default() }
     }
 
-    /// Reads the file at each SIGHUP.
+    /// Follows the path from now on, and reads it at each SIGHUP.
     ///
     /// # Errors
     ///
     /// If the system refuses a handler.
-    pub fn on_hangup(self) -> io::Result<()> {
+    pub fn follow(self) -> io::Result<()> {
         let mut hangup = signal(SignalKind::hangup())?;
+        // The start may have read a pipe. It has nothing more to say.
+        let follows = fs::metadata(&self.path).map_or(true, |at| at.is_file() || at.is_dir());
+        if !follows {
+            tracing::warn!("the policy is in no file: changes take hold at SIGHUP only");
+        }
         let reload = Arc::new(self);
         tokio::spawn(async move {
-            while hangup.recv().await.is_some() {
-                let reload = Arc::clone(&reload);
-                // A large file takes its time, and so does a million balances.
-                let read = tokio::task::spawn_blocking(move || reload.read());
-                if let Err(error) = read.await {
-                    tracing::error!(%error, "reading the policy file again ended early");
-                }
+            let mut pause = LOOK_EVERY;
+            loop {
+                let why = tokio::select! {
+                    Some(()) = hangup.recv() => Why::Asked,
+                    () = sleep(pause), if follows => Why::Time,
+                    else => return,
+                };
+                pause = Arc::clone(&reload).look_in_time(why).await;
             }
         });
         Ok(())
     }
 
-    /// Reads the file now. If anything is wrong with it, the policies in force stay, and the log
-    /// and a counter say so.
-    pub fn read(&self) {
-        match self.load() {
-            Ok(policies) => self.put_in_force(policies),
-            Err(refused) => {
-                self.metrics.reloads_refused.inc();
-                let revision = self.decider.with_policies(|now| now.revision().to_owned());
-                let error = refused.to_string();
-                tracing::error!(error, revision, "the policy file is refused: the last one stays");
+    /// Looks at the path, on a thread that may wait, and tells when to look again. There is one such
+    /// look at a time: a lost disk holds it up, and nothing else.
+    async fn look_in_time(self: Arc<Self>, why: Why) -> Duration {
+        // A large file takes its time, and so does a million balances.
+        let looking = |why| {
+            let reload = Arc::clone(&self);
+            tokio::task::spawn_blocking(move || reload.look(why))
+        };
+        let mut look = looking(why);
+        if let Ok(ended) = timeout(LOOK_MAX, &mut look).await {
+            return or_told(ended);
+        }
+        self.refused(&format!("no answer from the disk for {} s", LOOK_MAX.as_secs()));
+        or_told(look.await);
+        // To be right about what holds now.
+        or_told(looking(Why::Asked).await)
+    }
+
+    fn look(&self, why: Why) -> Duration {
+        let found = Source::read_regular(&self.path);
+        let then = {
+            let in_force = |source: &Source| {
+                self.decider.with_policies(|now| now.revision() == &*source.revision())
+            };
+            self.watched.lock().notice(&found, why == Why::Asked, in_force)
+        };
+        match then {
+            Then::Nothing => LOOK_EVERY,
+            Then::LookAgain => SETTLE,
+            Then::Take => {
+                self.take(found);
+                LOOK_EVERY
             }
         }
     }
 
-    fn load(&self) -> Result<Policies, Refused> {
-        // Whoever opens a pipe may wait for ever.
-        if fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
-            return Err(Refused::NoFile);
+    /// If anything is wrong with what was found, the policies in force stay, and the log, a counter
+    /// and the admin pages say so.
+    fn take(&self, found: Found) {
+        let loaded = found.and_then(|Source { name, bytes }| Policies::parse(&name, &bytes));
+        match loaded {
+            Ok(policies) => match policies.not_yet_enforced().as_slice() {
+                [] => self.put_in_force(policies),
+                missing => {
+                    let missing = missing.join("; ");
+                    self.refused(&format!(
+                        "this version does not enforce all of the file: {missing}"
+                    ));
+                }
+            },
+            Err(rejected) => self.refused(&rejected.to_string()),
         }
-        let policies = Policies::load(&self.path).map_err(Refused::Rejected)?;
-        match policies.not_yet_enforced().as_slice() {
-            [] => Ok(policies),
-            missing => Err(Refused::NotEnforced(missing.join("; "))),
-        }
+    }
+
+    fn refused(&self, error: &str) {
+        let revision = self.decider.with_policies(|now| now.revision().to_owned());
+        self.metrics.reloads.refused(error, self.decider.now().unix_ms);
+        tracing::error!(error, revision, "the policy file is refused: the last one stays");
     }
 
     fn put_in_force(&self, policies: Policies) {
@@ -78,9 +154,17 @@ impl<S: Store> Reload<S> {
         }
         let revision = policies.revision().to_owned();
         self.decider.reload(policies);
-        self.metrics.reloads_applied.inc();
+        self.metrics.reloads.applied();
         tracing::info!(policy_revision = revision, "the policy file is in force");
     }
+}
+
+/// When to look again. A look that panicked is an error like another one.
+fn or_told(ended: Result<Duration, JoinError>) -> Duration {
+    ended.unwrap_or_else(|error| {
+        tracing::error!(%error, "reading the policy file again ended early");
+        LOOK_EVERY
+    })
 }
 
 /// The names of the budgets that have another scope or model from now on.
@@ -90,22 +174,4 @@ fn begun_anew<'l>(now: &Policies, later: &'l Policies) -> Vec<&'l str> {
         old.is_some_and(|old| !old.continues_as(new))
     };
     later.budgets().iter().filter(has_changed).map(|budget| &*budget.name).collect()
-}
-
-enum Refused {
-    NoFile,
-    Rejected(Rejected),
-    NotEnforced(String),
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refused::NoFile => f.write_str("the path is no file"),
-            Refused::Rejected(rejected) => rejected.fmt(f),
-            Refused::NotEnforced(missing) => {
-                write!(f, "this version does not enforce all of the file: {missing}")
-            }
-        }
-    }
 }

@@ -9,6 +9,7 @@ use prometheus_client::{
 
 use super::ports::{self, ConnectionCounts, Port};
 pub use super::refused::Refused;
+use super::reloads::Reloads;
 use super::store::StoreMetrics;
 use crate::budget::{Occupancy, StoreState};
 use crate::engine::Rule;
@@ -30,10 +31,8 @@ pub struct Metrics {
     pub unknown_enum_values: Counter,
     /// Hints that could not be read, taken as absent.
     pub malformed_hints: Counter,
-    /// Reloads of the policy file that took hold.
-    pub reloads_applied: Counter,
-    /// Reloads that were refused: the last good revision stayed.
-    pub reloads_refused: Counter,
+    /// What became of reloads of the policy file.
+    pub reloads: Reloads,
     balances: Gauge,
     evicted: Counter,
     overflowed: Counter,
@@ -61,8 +60,7 @@ impl Metrics {
         let policy = Family::default();
         registry.register("policy_info", "The revision of the policy in force", policy.clone());
 
-        let reloads = Family::<One, Counter>::default();
-        registry.register("policy_reloads", "Reloads of the policy file", reloads.clone());
+        let reloads = Reloads::register(&mut registry);
         let balances = Gauge::default();
         registry.register("balances", "Balances in memory", balances.clone());
 
@@ -74,8 +72,7 @@ impl Metrics {
         Metrics {
             unknown_enum_values: counter("unknown_enum_values", "Enum numbers not in the contract"),
             malformed_hints: counter("malformed_hints", "Hints that could not be read"),
-            reloads_applied: reloads.get_or_create_owned(&[("outcome", "applied")]),
-            reloads_refused: reloads.get_or_create_owned(&[("outcome", "refused")]),
+            reloads,
             balances,
             evicted: counter("balances_evicted", "Balances dropped because nobody used them"),
             overflowed: counter("overflow_uses", "Uses of a budget's overflow balance"),
@@ -129,8 +126,9 @@ impl Metrics {
         }
     }
 
-    /// Says which policy is in force.
-    pub fn set_policy(&self, revision: &str) {
+    /// Says which policy is in force, and since when.
+    pub fn set_policy(&self, revision: &str, unix_ms: u64) {
+        self.reloads.set_success(unix_ms);
         self.policy.clear();
         self.policy.get_or_create(&[("revision", revision.to_owned())]).set(1);
     }
@@ -189,10 +187,10 @@ mod tests {
         for (count, port) in (1..).zip(Port::ALL) {
             metrics.connections(port).open.set(count);
         }
-        metrics.set_policy("old");
-        metrics.set_policy("new");
+        metrics.set_policy("old", 1_000);
+        metrics.set_policy("new", 2_999);
         metrics.set_occupancy(Occupancy { balances: 7, looked_at: 0, evicted: 8, overflowed: 9 });
-        metrics.reloads_refused.inc();
+        metrics.reloads.refused("why", 3_000);
         assert!(!metrics.render().unwrap().contains("retryd_store_up "), "there is no store");
         metrics.set_store(StoreState {
             is_lost: false,
@@ -235,6 +233,8 @@ mod tests {
         has("retryd_overflow_uses_total 9".to_owned());
         has("retryd_policy_reloads_total{outcome=\"applied\"} 0".to_owned());
         has("retryd_policy_reloads_total{outcome=\"refused\"} 1".to_owned());
+        has("retryd_policy_last_reload_successful 0".to_owned());
+        has("retryd_policy_last_reload_success_timestamp_seconds 2".to_owned());
         assert!(!text.contains("\"old\""), "{text}");
         assert!(text.ends_with("# EOF\n"), "{text}");
     }

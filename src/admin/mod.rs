@@ -2,6 +2,7 @@
 pub mod metrics;
 pub mod ports;
 mod refused;
+pub mod reloads;
 mod store;
 
 use std::{sync::Arc, time::Duration};
@@ -90,7 +91,14 @@ async fn readyz(State(admin): State<Arc<Admin>>, RawQuery(query): RawQuery) -> R
             text.push_str(name);
             text.push('\n');
         }
-        // Only told: a lost store must not take the process away.
+        // Only told: neither a broken policy file nor a lost store may take the process away.
+        match admin.metrics.reloads.error() {
+            None => text.push_str("[+] policy\n"),
+            Some(error) => {
+                text.push_str("[-] policy (the last good one stays)\n");
+                error.text.lines().for_each(|line| text.extend(["    ", line, "\n"]));
+            }
+        }
         if let Some(sharing) = &admin.sharing {
             let is_lost = sharing.state().is_lost;
             text.push_str(if is_lost { "[-] store (not needed)\n" } else { "[+] store\n" });

@@ -42,8 +42,9 @@ pub(super) struct Serve {
     admin_listen: Listen,
     #[command(flatten)]
     console: console::Console,
-    /// The policy file; absent: the embedded policy
-    #[arg(long, env = "RETRYD_POLICY", value_name = "FILE")]
+    /// The policy file, or a directory with one; read again when it changes, and at SIGHUP. Absent: the
+    /// embedded policy
+    #[arg(long, env = "RETRYD_POLICY", value_name = "PATH")]
     policy: Option<PathBuf>,
     /// How long to keep answering, as NOT_SERVING, after SIGTERM
     #[arg(long, env = "RETRYD_DRAIN_DELAY", value_name = "DURATION", default_value = "5s")]
@@ -133,7 +134,7 @@ impl Serve {
             Decider::new(policies, store, clock.clone(), Dice::fair(), Arc::clone(&metrics));
         let stopping = drain.stopping().clone();
         let decider = Arc::new(decider);
-        self.reload_on_hangup(&decider, &metrics).context("cannot wait for SIGHUP")?;
+        self.follow_policy(&decider, &metrics).context("cannot wait for SIGHUP")?;
         let retryd = Retryd::new(Arc::clone(&decider), Arc::clone(&metrics), stopping);
         let health = Health::new().await;
 
@@ -179,14 +180,14 @@ impl Serve {
         Ok(ended.exit_code())
     }
 
-    fn reload_on_hangup(
+    fn follow_policy(
         &self,
         decider: &Arc<Decider<Memory>>,
         metrics: &Arc<Metrics>,
     ) -> io::Result<()> {
         match &self.policy {
             Some(path) => {
-                Reload::new(path.clone(), Arc::clone(decider), Arc::clone(metrics)).on_hangup()
+                Reload::new(path.clone(), Arc::clone(decider), Arc::clone(metrics)).follow()
             }
             None => ignore_hangup(),
         }

@@ -45,7 +45,7 @@ impl<S: Store> Decider<S> {
         dice: Dice,
         metrics: Arc<Metrics>,
     ) -> Decider<S> {
-        metrics.set_policy(policies.revision());
+        metrics.set_policy(policies.revision(), clock.now().unix_ms);
         Decider {
             revision: ArcSwap::from_pointee(Revision { policies, store }),
             reloading: Mutex::new(()),
@@ -88,11 +88,12 @@ impl<S: Store> Decider<S> {
     /// Goes by other policies from now on. Decisions that have begun end by the old ones.
     pub fn reload(&self, policies: Policies) {
         let _one_at_a_time = self.reloading.lock();
+        let now = self.now();
         let store = {
             let before = self.revision.load();
-            before.store.succeeded_by(policies.budgets(), self.now().monotonic_ms)
+            before.store.succeeded_by(policies.budgets(), now.monotonic_ms)
         };
-        self.metrics.set_policy(policies.revision());
+        self.metrics.set_policy(policies.revision(), now.unix_ms);
         self.revision.store(Arc::new(Revision { policies, store }));
         self.revision.load().store.settle();
     }

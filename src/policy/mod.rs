@@ -19,19 +19,22 @@ mod pattern;
 mod read;
 mod rejected;
 mod retry_on;
+mod source;
 mod warning;
 pub(crate) mod yaml;
 
 pub(crate) use duration::{Gep2257, parse_ms};
 pub(crate) use nearest::nearest;
 pub(crate) use rejected::{quoted, text};
+pub(crate) use source::bytes;
 
 pub use guarantee::{guarantee, shared_guarantee};
 pub use pattern::Pattern;
 pub use rejected::{Place, Problem, Rejected};
+pub use source::Source;
 pub use warning::Warning;
 
-use std::{fs::File, io::Read as _, path::Path};
+use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
@@ -104,13 +107,14 @@ impl Policies {
         self.earlier.iter().find(|policy| policy.matches(tenant, operation)).unwrap_or(&self.last)
     }
 
-    /// Reads and checks the file at `path`.
+    /// Reads and checks the file at `path`, or the only one in the directory there.
     ///
     /// # Errors
     ///
     /// [`Rejected`] tells why the file cannot be read, or everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Policies, Rejected> {
-        Policies::parse(&path.display().to_string(), &bytes(path)?)
+        let Source { name, bytes } = Source::read(path)?;
+        Policies::parse(&name, &bytes)
     }
 
     /// Checks the bytes of a policy file. `name` is what errors call it.
@@ -214,16 +218,7 @@ impl Policy {
     }
 }
 
-/// The bytes of a file, and one more than is allowed of a larger one, so that [`text`] sees it.
-pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Rejected> {
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    match File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)) {
-        Ok(_) => Ok(bytes),
-        Err(error) => Err(Rejected::unreadable(&path.display().to_string(), &error)),
-    }
-}
-
+/// The first 12 hex digits of the SHA-256 of a file's bytes.
 fn revision(bytes: &[u8]) -> Box<str> {
     const REVISION_BYTES: usize = 6;
     let digest = Sha256::digest(bytes);

@@ -25,7 +25,10 @@ class Readme(unittest.TestCase):
         self.assertEqual(0, rendered.returncode, rendered.stderr)
         objects = list(yaml.safe_load_all(rendered.stdout))
         self.assertEqual({"retryd"}, {found["metadata"]["namespace"] for found in objects})
-        self.assertEqual({"policy.yaml": POLICY}, kit.only("ConfigMap", objects)["data"])
+        policy = kit.only("ConfigMap", objects)
+        self.assertEqual({"policy.yaml": POLICY}, policy["data"])
+        # With a hash behind it, another policy would be a rollout.
+        self.assertEqual("retryd-policy", policy["metadata"]["name"])
         [container] = kit.only("Deployment", objects)["spec"]["template"]["spec"]["containers"]
         self.assertEqual("registry.example.com/retryd", container["image"].rpartition(":")[0])
 

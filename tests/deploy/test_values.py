@@ -27,6 +27,7 @@ REFUSED = [
     ({"image": {"pullPolicy": "Sometimes"}}, "/image/pullPolicy", ENUM),
     ({"policy": {"text": {"version": 1}}}, "/policy/text", TYPE),
     ({"policy": {"text": ""}}, "/policy/text", "minLength"),
+    ({"policy": {"restartOnChange": "false"}}, "/policy/restartOnChange", TYPE),
     ({"store": {"url": "http://redis:6379"}}, "/store/url", PATTERN),
     ({"store": {"url": "redis://retryd:secret@redis:6379"}}, "/store/url", PATTERN),
     ({"store": {"password": "secret"}}, "/store", EXTRA),

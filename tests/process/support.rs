@@ -115,6 +115,10 @@ impl Process {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
+    pub(crate) fn open_files(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
+    }
+
     pub(crate) async fn client(&self) -> RetryServiceClient<Channel> {
         RetryServiceClient::connect(format!("http://{}", self.calls)).await.unwrap()
     }

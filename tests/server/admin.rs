@@ -45,7 +45,10 @@ async fn probes_follow_the_phases() {
     assert!(get(starting, "/livez").await.starts_with("HTTP/1.1 200 "));
     let text = get(starting, "/readyz?verbose").await;
     assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
-    assert!(text.ends_with("\r\n\r\n[-] started\n[+] not-draining\nnot ready\n"), "{text}");
+    assert!(
+        text.ends_with("\r\n\r\n[-] started\n[+] not-draining\n[+] policy\nnot ready\n"),
+        "{text}"
+    );
 
     let running = Running::with(small()).await;
     let at = admin(running.health.clone(), running.metrics.clone(), running.drain.clone()).await;
@@ -57,7 +60,10 @@ async fn probes_follow_the_phases() {
     assert!(get(at, "/livez").await.starts_with("HTTP/1.1 200 "));
     let text = get(at, "/readyz?verbose").await;
     assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
-    assert!(text.ends_with("\r\n\r\n[+] started\n[-] not-draining\nnot ready\n"), "{text}");
+    assert!(
+        text.ends_with("\r\n\r\n[+] started\n[-] not-draining\n[+] policy\nnot ready\n"),
+        "{text}"
+    );
 
     running.ended().await;
     tokio::time::sleep(ms(50)).await;

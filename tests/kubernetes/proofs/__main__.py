@@ -6,7 +6,7 @@ import sys
 import time
 import traceback
 
-from . import endings, manifests, probes, rolling, sharing
+from . import endings, manifests, probes, reloading, rolling, sharing
 from .cluster import Cluster
 
 PROOFS = {
@@ -18,6 +18,7 @@ PROOFS = {
     "evictions": endings.evictions,
     "ends": endings.ends,
     "shares": sharing.shares,
+    "reloads": reloading.reloads,
 }
 
 

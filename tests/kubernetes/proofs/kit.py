@@ -1,5 +1,6 @@
 """The kustomize base as an overlay of a user has it: an image, a policy, and what a proof changes."""
 
+import hashlib
 import json
 import os
 import tempfile
@@ -14,9 +15,15 @@ PODS = 3
 
 
 def deploy(
-    cluster: Cluster, *, policy: str = POLICY, env: dict[str, str] | None = None, grace: int = 30, store: str = ""
+    cluster: Cluster,
+    *,
+    policy: str = POLICY,
+    rolls: bool = False,
+    env: dict[str, str] | None = None,
+    grace: int = 30,
+    store: str = "",
 ) -> None:
-    """Returns when the cluster has taken it, and not when the pods are there."""
+    """Returns when the cluster has taken it, and not when the pods are there. `rolls`: another policy is a rollout."""
     variables = dict(env or {})
     if store:
         variables["RETRYD_STORE"] = store
@@ -25,6 +32,7 @@ def deploy(
         "image": os.environ["IMAGE"],
         "env": [{"name": name, "value": value} for name, value in variables.items()],
     }
+    annotations = {"checksum/policy": hashlib.sha256(policy.encode()).hexdigest()} if rolls else {}
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -32,7 +40,10 @@ def deploy(
         "spec": {
             # It is for clients that ask the DNS; those here have the ClusterIP. To be faster is harder.
             "minReadySeconds": 0,
-            "template": {"spec": {"terminationGracePeriodSeconds": grace, "containers": [container]}},
+            "template": {
+                "metadata": {"annotations": annotations},
+                "spec": {"terminationGracePeriodSeconds": grace, "containers": [container]},
+            },
         },
     }
     with tempfile.TemporaryDirectory() as made:

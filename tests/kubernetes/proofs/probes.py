@@ -50,9 +50,9 @@ def unhealthy(cluster: Cluster, pod: str) -> bool:
 
 def broken_policy(cluster: Cluster) -> str:
     """a broken policy keeps a new pod unready, and the rollout waits"""
-    deploy(cluster)
+    deploy(cluster, rolls=True)
     old = {name_of(pod) for pod in settled(cluster)}
-    deploy(cluster, policy=BROKEN)
+    deploy(cluster, policy=BROKEN, rolls=True)
     try:
         refused = until("the end of a new pod's process", lambda: ended_new_pod(cluster, old))
         log = cluster.kubectl("logs", refused, "--previous")
@@ -72,7 +72,7 @@ def broken_policy(cluster: Cluster) -> str:
                 [answer] = grpcurl(address, "RetryService/Decide", ask("broken-policy"))
                 assert "verdict" in answer, answer
     finally:
-        deploy(cluster)
+        deploy(cluster, rolls=True)
     settled(cluster)
     return f"{looks} looks in {WATCHED_SECONDS} s: 1 new pod unready, {len(old)} old ones ready, listed and answering"
 
