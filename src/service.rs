@@ -4,6 +4,7 @@ mod decide_stream;
 mod questions;
 mod retry_routes;
 mod shown;
+mod sizes;
 mod until;
 mod watch_budget;
 
@@ -16,6 +17,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 pub use self::decide_stream::DecideStream;
 pub use self::retry_routes::RetryRoutes;
+pub use self::sizes::{CONTEXT_BYTES_MAX, REPORT_BYTES_MAX, REPORT_ENTRIES_MAX, Sizes};
 pub use self::watch_budget::WatchBudget;
 use crate::admin::metrics::Metrics;
 use crate::budget::Store;
@@ -29,11 +31,6 @@ use crate::wire::pb::retry_service_server::{RetryService, RetryServiceServer};
 use crate::wire::refusal::Refusal;
 use crate::wire::{codec, decision, pb};
 
-/// The largest message of RetryService.
-pub const CONTEXT_BYTES_MAX: usize = 16 * 1024;
-/// The largest message of BudgetService.
-pub const REPORT_BYTES_MAX: usize = 512 * 1024;
-
 const DECIDE: &str = "/retryd.v1.RetryService/Decide";
 
 /// Both services over one decider. Cheap to clone.
@@ -41,6 +38,7 @@ const DECIDE: &str = "/retryd.v1.RetryService/Decide";
 pub struct Retryd<S> {
     decider: Arc<Decider<S>>,
     metrics: Arc<Metrics>,
+    sizes: Sizes,
     stopping: CancellationToken,
     /// Whose turn it is to go over all balances.
     listing: Arc<Semaphore>,
@@ -51,6 +49,7 @@ impl<S> Clone for Retryd<S> {
         Retryd {
             decider: Arc::clone(&self.decider),
             metrics: Arc::clone(&self.metrics),
+            sizes: self.sizes,
             stopping: self.stopping.clone(),
             listing: Arc::clone(&self.listing),
         }
@@ -64,25 +63,32 @@ impl<S: Store> Retryd<S> {
         metrics: Arc<Metrics>,
         stopping: CancellationToken,
     ) -> Retryd<S> {
-        Retryd { decider, metrics, stopping, listing: Arc::new(Semaphore::new(1)) }
+        let (sizes, listing) = (Sizes::default(), Arc::new(Semaphore::new(1)));
+        Retryd { decider, metrics, sizes, stopping, listing }
+    }
+
+    /// The same, with other limits of what one message may hold.
+    pub fn with_sizes(self, sizes: Sizes) -> Retryd<S> {
+        Retryd { sizes, ..self }
     }
 
     /// The gRPC server of RetryService.
     pub fn retry_service(&self) -> RetryRoutes<S> {
-        let generated =
-            RetryServiceServer::new(self.clone()).max_decoding_message_size(CONTEXT_BYTES_MAX);
+        let generated = RetryServiceServer::new(self.clone())
+            .max_decoding_message_size(self.sizes.context_bytes_max);
         RetryRoutes { retryd: self.clone(), generated }
     }
 
     /// The gRPC server of BudgetService.
     pub fn budget_service(&self) -> BudgetServiceServer<Retryd<S>> {
-        BudgetServiceServer::new(self.clone()).max_decoding_message_size(REPORT_BYTES_MAX)
+        BudgetServiceServer::new(self.clone())
+            .max_decoding_message_size(self.sizes.report_bytes_max)
     }
 
     /// `Decide` from bytes to bytes: it waits for nothing.
     pub fn decide_at_once(&self) -> AtOnce {
         let retryd = self.clone();
-        AtOnce::new(DECIDE, CONTEXT_BYTES_MAX, move |message, deadline| {
+        AtOnce::new(DECIDE, self.sizes.context_bytes_max, move |message, deadline| {
             let context = codec::decode(message)?;
             let now = retryd.decider.now();
             retryd.in_time(deadline, now)?;

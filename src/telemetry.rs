@@ -1,4 +1,8 @@
 //! Logs: to stderr, one line an event, never one per decision.
+mod seldom;
+
+pub use seldom::Seldom;
+
 use std::{
     io::{self, IsTerminal as _},
     panic,

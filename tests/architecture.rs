@@ -12,7 +12,7 @@ use retryd::engine::Rule;
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("engine", &[]),
     ("clock", &[]),
-    ("telemetry", &[]),
+    ("telemetry", &["clock"]),
     ("budget", &["engine"]),
     (
         "budget::ratio",
@@ -41,7 +41,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("service", &["budget", "clock", "decider", "wire", "server", "admin::metrics"]),
     (
         "server",
-        &["admin::metrics", "admin::ports", "clock", "wire::codec::PREFIX", "wire::refusal"],
+        &[
+            "admin::lanes",
+            "admin::metrics",
+            "admin::ports",
+            "clock",
+            "telemetry::Seldom",
+            "wire::codec::PREFIX",
+            "wire::refusal",
+        ],
     ),
     ("admin", &["engine", "budget::Occupancy", "budget::Sharing", "budget::StoreState", "server"]),
     (

@@ -7,6 +7,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use super::lanes::LaneMetrics;
 use super::ports::{self, ConnectionCounts, Port};
 pub use super::refused::Refused;
 use super::reloads::Reloads;
@@ -26,6 +27,8 @@ pub struct Metrics {
     decisions: [Counter; Rule::ALL.len()],
     refused: [Counter; Refused::ALL.len()],
     connections: [ConnectionCounts; Port::ALL.len()],
+    /// Calls in flight, by their limits.
+    pub lanes: LaneMetrics,
     policy: Family<[(&'static str, String); 1], Gauge>,
     /// Enum numbers that the contract does not name, read as unspecified.
     pub unknown_enum_values: Counter,
@@ -86,6 +89,7 @@ impl Metrics {
             refused: Refused::ALL
                 .map(|refused_for| refused.get_or_create_owned(&[("reason", refused_for.name())])),
             connections: ports::register(&mut registry),
+            lanes: LaneMetrics::register(&mut registry),
             store: StoreMetrics::register(&mut registry),
             policy,
             registry,

@@ -1,4 +1,5 @@
 //! The admin listener: probes, metrics and the console over HTTP/1.1, for people and scrapers.
+pub mod lanes;
 pub mod metrics;
 pub mod ports;
 mod refused;
@@ -21,13 +22,12 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::Semaphore,
     time::sleep,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::budget::{Occupancy, Sharing};
-use crate::server::{Acceptor, Bound, ConnectInfo, Drain, Health, Serve};
+use crate::server::{Acceptor, Bound, ConnectInfo, Drain, Health, Serve, Slots};
 use metrics::Metrics;
 use ports::Port;
 
@@ -62,7 +62,8 @@ impl Admin {
         let end = drain.ended().clone();
         let acceptor = Acceptor {
             counts: self.metrics.connections(Port::Admin).clone(),
-            slots: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            slots: Slots::new(CONNECTIONS_MAX, self.metrics.connections(Port::Admin).open.clone()),
+            peers: None,
             connections: TaskTracker::new(),
             serve: Http1 { router: self.router(), end: end.clone() },
         };

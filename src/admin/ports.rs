@@ -37,6 +37,8 @@ pub struct ConnectionCounts {
     pub accepted: Counter,
     /// Closed at once, since as many as allowed were open.
     pub refused_full: Counter,
+    /// Closed at once, since their peer had as many open as one may.
+    pub refused_peer: Counter,
     /// Closed since they did not speak HTTP/2, or not in time.
     pub refused_handshake: Counter,
     /// Cut with calls in flight or without a sign of life.
@@ -63,6 +65,7 @@ pub(super) fn register(registry: &mut Registry) -> [ConnectionCounts; Port::ALL.
             open: open.get_or_create_owned(&[port]),
             accepted: accepted.get_or_create_owned(&[port]),
             refused_full: refused.get_or_create_owned(&[port, ("cause", "full")]),
+            refused_peer: refused.get_or_create_owned(&[port, ("cause", "peer")]),
             refused_handshake: refused.get_or_create_owned(&[port, ("cause", "handshake")]),
             cut: cut.get_or_create_owned(&[port]),
             accept_errors: errors.get_or_create_owned(&[port]),

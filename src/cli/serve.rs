@@ -1,5 +1,6 @@
 //! `retryd serve`: everything put together.
 mod console;
+mod limits;
 mod store;
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
@@ -59,10 +60,8 @@ pub(super) struct Serve {
     max_balances: usize,
     #[command(flatten)]
     store: store::Store,
-    /// Connections open at a time; one more is closed at once
-    #[arg(long, env = "RETRYD_MAX_CONNECTIONS", value_name = "N", default_value_t = 10_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    max_connections: u32,
+    #[command(flatten)]
+    limits: limits::Limits,
     /// Age at which a connection is asked to move on (GOAWAY), 10 % more or less
     #[arg(long, env = "RETRYD_CONNECTION_AGE", value_name = "DURATION", default_value = "30m")]
     #[arg(value_parser = super::duration)]
@@ -135,7 +134,8 @@ impl Serve {
         let stopping = drain.stopping().clone();
         let decider = Arc::new(decider);
         self.follow_policy(&decider, &metrics).context("cannot wait for SIGHUP")?;
-        let retryd = Retryd::new(Arc::clone(&decider), Arc::clone(&metrics), stopping);
+        let retryd = Retryd::new(Arc::clone(&decider), Arc::clone(&metrics), stopping)
+            .with_sizes(self.limits.sizes());
         let health = Health::new().await;
 
         let listeners = bind_all(&self.listen).await?;
@@ -194,13 +194,12 @@ impl Serve {
     }
 
     fn limits(&self) -> Limits {
-        Limits {
-            connections_max: usize::try_from(self.max_connections).unwrap_or(usize::MAX),
+        self.limits.in_place_of(Limits {
             age_max: self.connection_age,
             drain_delay: self.drain_delay,
             drain_timeout: self.drain_timeout,
             ..Limits::default()
-        }
+        })
     }
 }
 

@@ -1,10 +1,8 @@
 //! The accept loop: it never ends by itself, never spins, and never holds more than its share.
 use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
-use prometheus_client::metrics::gauge::Gauge;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Sleep, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -13,6 +11,8 @@ use super::{
     connection::ConnectInfo,
     limits::{ACCEPT_PAUSE, BACKLOG},
     listen::{Bound, Socket},
+    peers::{Peer, PeerSlot, Peers},
+    slots::{Slot, Slots},
 };
 use crate::admin::ports::ConnectionCounts;
 
@@ -28,7 +28,9 @@ pub(crate) trait Serve: Clone + Send + 'static {
 #[derive(Debug)]
 pub(crate) struct Acceptor<S> {
     pub(crate) serve: S,
-    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) slots: Arc<Slots>,
+    /// Where one peer may not have all of them.
+    pub(crate) peers: Option<Arc<Peers>>,
     pub(crate) counts: ConnectionCounts,
     pub(crate) connections: TaskTracker,
 }
@@ -39,6 +41,7 @@ impl<S: Serve> Acceptor<S> {
     pub(crate) async fn run(self, bound: Bound, stop: CancellationToken) {
         let mut failing = Trouble::default();
         let mut full = Trouble::default();
+        let mut crowded = Trouble::default();
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -51,14 +54,26 @@ impl<S: Serve> Acceptor<S> {
                     tracing::info!(listen = %bound.local(), "below the limit of connections again");
                     continue;
                 }
+                () = crowded.gone() => {
+                    tracing::info!(listen = %bound.local(), "no peer has too many connections any more");
+                    continue;
+                }
                 accepted = bound.accept() => accepted,
             };
             match accepted {
-                Ok(socket) => {
-                    if !self.admit(socket) && full.came() {
-                        tracing::warn!(listen = %bound.local(), "limit of connections reached: closing new ones");
+                Ok(socket) => match self.admit(socket) {
+                    Ok(()) => {}
+                    Err(NoPlace::Full) => {
+                        if full.came() {
+                            tracing::warn!(listen = %bound.local(), "limit of connections reached: closing new ones");
+                        }
                     }
-                }
+                    Err(NoPlace::Crowded(peer)) => {
+                        if crowded.came() {
+                            tracing::warn!(listen = %bound.local(), ?peer, "limit of connections of one peer reached: closing its new ones");
+                        }
+                    }
+                },
                 Err(error) => {
                     self.counts.accept_errors.inc();
                     if is_of_the_peer(&error) {
@@ -80,33 +95,53 @@ impl<S: Serve> Acceptor<S> {
         for _ in 0..BACKLOG {
             match timeout(Duration::ZERO, bound.accept()).await {
                 Ok(Ok(socket)) => {
-                    self.admit(socket);
+                    self.admit(socket).ok();
                 }
                 Ok(Err(_)) | Err(_) => return,
             }
         }
     }
 
-    fn admit(&self, socket: Socket) -> bool {
+    fn admit(&self, socket: Socket) -> Result<(), NoPlace> {
         self.counts.accepted.inc();
-        let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else {
-            self.counts.refused_full.inc();
-            return false;
+        let places = match self.places(Peer::of(socket.info())) {
+            Ok(places) => places,
+            Err(no_place) => {
+                match no_place {
+                    NoPlace::Full => self.counts.refused_full.inc(),
+                    NoPlace::Crowded(_) => self.counts.refused_peer.inc(),
+                };
+                return Err(no_place);
+            }
         };
-        let slot = Slot::take(permit, &self.counts.open);
-        let serve = self.serve.clone();
+        let (serve, info) = (self.serve.clone(), socket.info());
         match socket {
-            Socket::Tcp(stream, peer) => self.connections.spawn(async move {
-                serve.serve(stream, ConnectInfo::Tcp(peer)).await;
-                drop(slot);
+            Socket::Tcp(stream, _) => self.connections.spawn(async move {
+                serve.serve(stream, info).await;
+                drop(places);
             }),
             Socket::Unix(stream) => self.connections.spawn(async move {
-                serve.serve(stream, ConnectInfo::Unix).await;
-                drop(slot);
+                serve.serve(stream, info).await;
+                drop(places);
             }),
         };
-        true
+        Ok(())
     }
+
+    /// A place among all connections, and one among those of its peer.
+    fn places(&self, peer: Option<Peer>) -> Result<(Slot, Option<PeerSlot>), NoPlace> {
+        let of_peer = match (&self.peers, peer) {
+            (Some(peers), Some(peer)) => Some(peers.take(peer).ok_or(NoPlace::Crowded(peer))?),
+            (Some(_), None) | (None, _) => None,
+        };
+        Ok((self.slots.take().ok_or(NoPlace::Full)?, of_peer))
+    }
+}
+
+/// Why a connection is closed at once.
+enum NoPlace {
+    Full,
+    Crowded(Peer),
 }
 
 /// Errors of one connection that was gone before it was accepted: no reason to pause.
@@ -118,25 +153,6 @@ fn is_of_the_peer(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionRefused
             | io::ErrorKind::Interrupted
     )
-}
-
-/// A place among the open connections, given back when dropped, also by a panic.
-struct Slot {
-    _permit: OwnedSemaphorePermit,
-    open: Gauge,
-}
-
-impl Slot {
-    fn take(permit: OwnedSemaphorePermit, open: &Gauge) -> Slot {
-        open.inc();
-        Slot { _permit: permit, open: open.clone() }
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.open.dec();
-    }
 }
 
 /// A trouble is over when it has not come for this long, so that one that comes and goes does not

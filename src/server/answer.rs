@@ -14,7 +14,7 @@ use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::{Status, body::Body};
 
-use super::{call::Origin, deadline::Deadline, endings};
+use super::{call::Origin, deadline::Deadline, endings, slots::Slot};
 use crate::admin::metrics::Refused;
 
 /// The body of an answer. While it lives, its call is in flight.
@@ -23,6 +23,8 @@ pub(super) struct Answer {
     origin: Arc<Origin>,
     is_ours: bool,
     deadline: Option<Deadline>,
+    // Held until the answer has left.
+    _slot: Option<Slot>,
     // Made when the body waits for the first time. Only streams ever wait.
     alarms: Option<Alarms>,
 }
@@ -48,24 +50,30 @@ impl Answer {
         origin: Arc<Origin>,
         is_ours: bool,
         deadline: Option<Deadline>,
+        slot: Option<Slot>,
     ) -> Answer {
-        Answer { content: Content::Service(body), origin, is_ours, deadline, alarms: None }
+        let content = Content::Service(body);
+        Answer { content, origin, is_ours, deadline, _slot: slot, alarms: None }
     }
 
     pub(super) fn empty(origin: Arc<Origin>) -> Answer {
-        Answer::ours(Content::Over, origin)
+        Answer::ours(Content::Over, origin, None)
     }
 
     /// A whole response: a message that stands behind its prefix, and an OK.
-    pub(super) fn message(message: Bytes, origin: Arc<Origin>) -> Response<Answer> {
-        let mut response = Response::new(Answer::ours(Content::Message(message), origin));
+    pub(super) fn message(
+        message: Bytes,
+        origin: Arc<Origin>,
+        slot: Option<Slot>,
+    ) -> Response<Answer> {
+        let mut response = Response::new(Answer::ours(Content::Message(message), origin, slot));
         let grpc = HeaderValue::from_static("application/grpc");
         response.headers_mut().insert(CONTENT_TYPE, grpc);
         response
     }
 
-    fn ours(content: Content, origin: Arc<Origin>) -> Answer {
-        Answer { content, origin, is_ours: false, deadline: None, alarms: None }
+    fn ours(content: Content, origin: Arc<Origin>, slot: Option<Slot>) -> Answer {
+        Answer { content, origin, is_ours: false, deadline: None, _slot: slot, alarms: None }
     }
 
     fn frame(&self, frame: Frame<Bytes>) -> Frame<Bytes> {

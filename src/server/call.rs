@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
@@ -23,9 +23,16 @@ use super::{
     connection::ConnectInfo,
     deadline::{self, Deadline},
     endings,
+    lanes::{self, Places},
+    limits::GRACE,
+    not_grpc::not_grpc,
+    slots::Slot,
 };
 use crate::{
-    admin::metrics::{Metrics, Refused},
+    admin::{
+        lanes::Lane,
+        metrics::{Metrics, Refused},
+    },
     clock::Clock,
 };
 
@@ -36,6 +43,7 @@ pub(super) struct Origin {
     pub(super) request_max: Duration,
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) places: Places,
     /// Cancelled when streams of this connection shall end.
     pub(super) leaving: CancellationToken,
 }
@@ -71,11 +79,28 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
         }
         let deadline = timeout.map(|timeout| Deadline::after(timeout, origin.clock.now()));
         let is_ours = request.uri().path().starts_with(OURS);
-        let way = match &origin.served.at_once {
-            Some(method) if method.takes(&request) => Way::AtOnce(Reading::of(request)),
-            Some(_) | None => origin.route(request.map(Body::new), deadline),
+        let is_at_once = origin.served.at_once.as_ref().is_some_and(|it| it.takes(&request));
+        let lane = if is_at_once { Lane::Calls } else { lanes::lane_of(request.uri().path()) };
+        let slot = match lanes::is_long(lane).then(|| origin.take_place(lane)).transpose() {
+            Ok(slot) => slot,
+            Err(overloaded) => return Call::Refused(ready(ended_by(overloaded, origin))),
         };
-        Call::Begun(Begun { way, origin, is_ours, timeout, deadline, alarm: None })
+        let way = if is_at_once {
+            Way::AtOnce(Reading::of(request))
+        } else {
+            origin.route(request.map(Body::new), deadline)
+        };
+        Call::Begun(Begun {
+            way,
+            origin,
+            is_ours,
+            lane,
+            slot,
+            grace: None,
+            timeout,
+            deadline,
+            alarm: None,
+        })
     }
 }
 
@@ -86,6 +111,10 @@ impl Origin {
             request.extensions_mut().insert(deadline);
         }
         Way::Routed(self.served.routes.clone().call(request))
+    }
+
+    fn take_place(&self, lane: Lane) -> Result<Slot, Status> {
+        self.places.free(lane).ok_or_else(|| self.places.shed(lane, self.clock.now()))
     }
 }
 
@@ -100,6 +129,11 @@ pub(super) struct Begun {
     way: Way,
     origin: Arc<Origin>,
     is_ours: bool,
+    lane: Lane,
+    // Taken when the call waits for the first time. Most calls never wait.
+    slot: Option<Slot>,
+    // Made when there is no place.
+    grace: Option<Pin<Box<Sleep>>>,
     timeout: Option<Duration>,
     deadline: Option<Deadline>,
     // Made when the call waits for the first time. Most calls never wait.
@@ -127,10 +161,11 @@ impl Begun {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Response<Answer>> {
         match catch_unwind(AssertUnwindSafe(|| self.poll_way(cx))) {
             Ok(Poll::Ready(Ok(message))) => {
-                Poll::Ready(Answer::message(message, Arc::clone(&self.origin)))
+                let slot = self.slot.take();
+                Poll::Ready(Answer::message(message, Arc::clone(&self.origin), slot))
             }
             Ok(Poll::Ready(Err(response))) => Poll::Ready(self.answered(response)),
-            Ok(Poll::Pending) => self.poll_alarm(cx),
+            Ok(Poll::Pending) => self.poll_wait(cx),
             Err(_) => {
                 self.origin.metrics.panics.inc();
                 Poll::Ready(ended_by(endings::panicked(), Arc::clone(&self.origin)))
@@ -157,7 +192,7 @@ impl Begun {
         }
     }
 
-    fn answered(&self, response: Response<Body>) -> Response<Answer> {
+    fn answered(&mut self, response: Response<Body>) -> Response<Answer> {
         let origin = Arc::clone(&self.origin);
         if self.is_ours && endings::is_too_large(response.headers()) {
             origin.metrics.refused(Refused::MessageTooLarge);
@@ -166,10 +201,27 @@ impl Begun {
         if self.is_ours && endings::is_not_protobuf(response.headers()) {
             origin.metrics.refused(Refused::NotProtobuf);
         }
-        response.map(|body| Answer::of(body, origin, self.is_ours, self.deadline))
+        let (is_ours, deadline, slot) = (self.is_ours, self.deadline, self.slot.take());
+        response.map(|body| Answer::of(body, origin, is_ours, deadline, slot))
     }
 
-    /// The call waits: for its request, or for something that its service does.
+    /// The call waits: for its request, or for something that its service does. For that it needs a
+    /// place.
+    fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<Response<Answer>> {
+        if self.slot.is_none() {
+            self.slot = self.origin.places.free(self.lane);
+        }
+        if self.slot.is_none() {
+            // The head may have come alone, and its message be on its way.
+            let grace = self.grace.get_or_insert_with(|| Box::pin(sleep(GRACE)));
+            if grace.as_mut().poll(cx).is_ready() {
+                let overloaded = self.origin.places.shed(self.lane, self.origin.clock.now());
+                return Poll::Ready(ended_by(overloaded, Arc::clone(&self.origin)));
+            }
+        }
+        self.poll_alarm(cx)
+    }
+
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<Response<Answer>> {
         let cap = self.origin.request_max;
         let timeout = self.timeout.filter(|timeout| *timeout < cap);
@@ -187,43 +239,4 @@ impl Begun {
 
 fn ended_by(status: Status, origin: Arc<Origin>) -> Response<Answer> {
     status.into_http::<()>().map(|()| Answer::empty(origin))
-}
-
-/// The HTTP status for a request that is not gRPC, which tonic would take for gRPC. That it is 415
-/// for another media type says gRPC over HTTP/2; 405 for another method says RFC 9110 §15.5.6.
-fn not_grpc<B>(request: &Request<B>) -> Option<StatusCode> {
-    if request.method() != Method::POST {
-        return Some(StatusCode::METHOD_NOT_ALLOWED);
-    }
-    let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(is_grpc);
-    (!is_grpc).then_some(StatusCode::UNSUPPORTED_MEDIA_TYPE)
-}
-
-fn is_grpc(content_type: &HeaderValue) -> bool {
-    let media_type = content_type.as_bytes().split(|byte| *byte == b';').next();
-    let media_type = media_type.unwrap_or_default().trim_ascii();
-    media_type.eq_ignore_ascii_case(b"application/grpc")
-        || media_type.eq_ignore_ascii_case(b"application/grpc+proto")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn media_types() {
-        let cases = [
-            ("application/grpc", true),
-            ("application/grpc+proto", true),
-            ("application/grpc; charset=utf-8", true),
-            ("Application/GRPC", true),
-            ("application/grpc-web", false),
-            ("application/grpc+json", false),
-            ("application/json", false),
-            ("", false),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(is_grpc(&HeaderValue::from_static(text)), expected, "{text}");
-        }
-    }
 }

@@ -14,6 +14,7 @@ use super::{
     batching::Batching,
     call::{Calls, Origin, Served},
     greeting::Greeting,
+    lanes::{Lanes, Places},
     limits::{self, Limits, SETTLE},
 };
 use crate::{
@@ -40,6 +41,7 @@ pub(super) struct Port {
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
     pub(super) counts: ConnectionCounts,
+    pub(super) lanes: Arc<Lanes>,
     /// Cancelled when connections shall end.
     pub(super) stop: CancellationToken,
     /// Cancelled when they end, whatever is in flight.
@@ -93,6 +95,7 @@ impl Port {
             request_max: self.limits.request_max,
             clock: self.clock.clone(),
             metrics: Arc::clone(&self.metrics),
+            places: Places::of_connection(&self.lanes),
             leaving: self.stop.child_token(),
         });
         let calls = Calls(Arc::clone(&origin));
@@ -145,7 +148,7 @@ impl Port {
             .timer(TokioTimer::new())
             .keep_alive_interval(self.limits.keepalive_interval)
             .keep_alive_timeout(self.limits.keepalive_timeout)
-            .max_concurrent_streams(limits::STREAMS_MAX)
+            .max_concurrent_streams(self.limits.calls_per_connection_max)
             .max_local_error_reset_streams(limits::LOCAL_RESETS_MAX)
             .max_pending_accept_reset_streams(limits::PENDING_RESETS_MAX)
             .max_header_list_size(limits::HEADER_LIST_MAX)

@@ -20,6 +20,11 @@ pub(super) fn panicked() -> Status {
     Status::internal("the call failed inside retryd")
 }
 
+/// The call was refused before anybody looked at it, so nothing of it was charged, counted or earned.
+pub(super) fn overloaded() -> Status {
+    Refusal::Overloaded.into()
+}
+
 pub(super) fn stopping() -> Status {
     Refusal::Stopping.saying("retryd closes this connection: reconnect")
 }

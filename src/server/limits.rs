@@ -10,6 +10,19 @@ pub struct Limits {
     /// Connections open at a time, over all listeners. One more is accepted and closed at once.
     /// Default: 10 000.
     pub connections_max: usize,
+    /// Connections open at a time from one IP address. One more is closed at once. Default: 1000.
+    pub connections_per_peer_max: usize,
+    /// Calls and streams open at a time on one connection. A client knows it, and waits with one more;
+    /// one that does not wait is refused by HTTP/2 (REFUSED_STREAM). Default: 128.
+    pub calls_per_connection_max: u32,
+    /// Calls that wait at a time, for the rest of their request or for an answer. One more is refused
+    /// as OVERLOADED. Default: 20 000.
+    pub calls_max: usize,
+    /// Calls of BudgetService that do. They have places of their own, since their messages are large,
+    /// and since a list of all balances takes a while. Default: 1000.
+    pub budget_calls_max: usize,
+    /// Streams open at a time. Default: 10 000.
+    pub streams_max: usize,
     /// Time for a new connection to send the HTTP/2 preface and the head of its SETTINGS.
     /// Default: 5 s.
     pub handshake_max: Duration,
@@ -42,6 +55,11 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections_max: 10_000,
+            connections_per_peer_max: 1_000,
+            calls_per_connection_max: 128,
+            calls_max: 20_000,
+            budget_calls_max: 1_000,
+            streams_max: 10_000,
             handshake_max: Duration::from_secs(5),
             keepalive_interval: Duration::from_secs(20),
             keepalive_timeout: Duration::from_secs(10),
@@ -72,8 +90,10 @@ pub const BACKLOG: u32 = 4096;
 /// Pause of an accept loop after an error such as "too many open files".
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Streams open at a time on one connection.
-pub const STREAMS_MAX: u32 = 128;
+/// Time for the message of a call to follow its head where there is no place to wait for longer.
+pub const GRACE: Duration = Duration::from_millis(250);
+/// Questions about health that one connection may have open. They have no other limit.
+pub const HEALTH_CALLS_MAX: usize = 8;
 /// Streams reset for the peer's mistakes before the connection is closed.
 pub const LOCAL_RESETS_MAX: usize = 256;
 /// Streams that the peer reset before they were accepted, before the connection is closed. Callers
@@ -85,5 +105,5 @@ pub const HEADER_LIST_MAX: u32 = 16 << 10;
 pub const STREAM_WINDOW: u32 = 64 << 10;
 /// Bytes received on one connection and not yet read.
 pub const CONNECTION_WINDOW: u32 = 256 << 10;
-/// Bytes waiting to be sent on one stream. More than [`STREAMS_MAX`] decisions fit in.
+/// Bytes waiting to be sent on one stream. More than a hundred decisions fit in.
 pub const SEND_BUFFER: usize = 16 << 10;

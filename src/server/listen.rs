@@ -9,7 +9,7 @@ use std::{
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream, lookup_host};
 
-use super::limits::BACKLOG;
+use super::{connection::ConnectInfo, limits::BACKLOG};
 
 /// An address to listen on: `HOST:PORT`, or `unix:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -119,6 +119,15 @@ enum Kind {
 pub(crate) enum Socket {
     Tcp(TcpStream, SocketAddr),
     Unix(UnixStream),
+}
+
+impl Socket {
+    pub(crate) fn info(&self) -> ConnectInfo {
+        match self {
+            Socket::Tcp(_, peer) => ConnectInfo::Tcp(*peer),
+            Socket::Unix(_) => ConnectInfo::Unix,
+        }
+    }
 }
 
 impl Bound {

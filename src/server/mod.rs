@@ -23,8 +23,12 @@ mod drain;
 mod endings;
 mod greeting;
 mod health;
+mod lanes;
 pub mod limits;
 mod listen;
+mod not_grpc;
+mod peers;
+mod slots;
 
 pub(crate) use accept::{Acceptor, Serve};
 pub use at_once::AtOnce;
@@ -37,17 +41,15 @@ pub(crate) use endings::deadline_exceeded;
 pub use health::{Health, LIVENESS, READINESS};
 pub use limits::Limits;
 pub use listen::{BindError, Bound, Listen, NotAnAddress};
+pub(crate) use slots::Slots;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, sleep, timeout_at},
-};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::service::Routes;
 
-use self::call::Served;
+use self::{call::Served, lanes::Lanes, peers::Peers};
 use crate::{
     admin::{metrics::Metrics, ports::Port},
     clock::Clock,
@@ -82,8 +84,9 @@ impl Server {
     pub async fn run(self, drain: Drain) -> Ended {
         let Server { listeners, probe, routes, at_once, limits, health, metrics, clock } = self;
         let acceptors = TaskTracker::new();
-        let start =
-            Start { metrics, clock, cut: drain.ended().clone(), acceptors: acceptors.clone() };
+        let lanes = Lanes::new(&limits, &metrics);
+        let cut = drain.ended().clone();
+        let start = Start { metrics, clock, lanes, cut, acceptors: acceptors.clone() };
         let probe = probe.into_iter().collect();
         let probe_routes =
             Served { at_once: None, routes: Routes::new(health.service()).prepare() };
@@ -136,6 +139,7 @@ async fn wind_down(
 struct Start {
     metrics: Arc<Metrics>,
     clock: Clock,
+    lanes: Arc<Lanes>,
     cut: CancellationToken,
     acceptors: TaskTracker,
 }
@@ -151,14 +155,17 @@ impl Start {
         stop: &CancellationToken,
     ) -> TaskTracker {
         let connections = TaskTracker::new();
-        let slots = Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS)));
         let counts = self.metrics.connections(port);
+        let slots = Slots::new(limits.connections_max, counts.open.clone());
+        // Probes have places of their own, whoever sends them.
+        let peers = (port == Port::Calls).then(|| Peers::new(limits.connections_per_peer_max));
         let serve = connection::Http2::new(connection::Port {
             served: Arc::new(served),
             limits,
             clock: self.clock.clone(),
             metrics: Arc::clone(&self.metrics),
             counts: counts.clone(),
+            lanes: Arc::clone(&self.lanes),
             stop: stop.clone(),
             cut: self.cut.clone(),
         });
@@ -167,6 +174,7 @@ impl Start {
             let acceptor = Acceptor {
                 serve: serve.clone(),
                 slots: Arc::clone(&slots),
+                peers: peers.clone(),
                 counts: counts.clone(),
                 connections: connections.clone(),
             };

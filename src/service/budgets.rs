@@ -21,7 +21,7 @@ impl<S: Store> Retryd<S> {
         &self,
         request: &pb::ReportUsageRequest,
     ) -> Result<pb::ReportUsageResponse, Refusal> {
-        self.counted(budget::report(request))?;
+        self.counted(budget::report(request, self.sizes.report_entries_max))?;
         let is_new = self.decider.is_new_report(&request.report_id);
         let results = request.usage.iter().map(|entry| self.report_entry(entry, is_new)).collect();
         Ok(pb::ReportUsageResponse { results })

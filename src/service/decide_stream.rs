@@ -14,7 +14,7 @@ use http::HeaderMap;
 use http_body::Frame;
 use tonic::{Status, body::Body};
 
-use super::{CONTEXT_BYTES_MAX, Retryd, questions::Questions, until::Until};
+use super::{Retryd, questions::Questions, until::Until};
 use crate::budget::Store;
 use crate::server::Deadline;
 use crate::wire::borrowed::{Borrowed, Streamed};
@@ -49,7 +49,7 @@ impl<S: Store> DecideStream<S> {
     /// Answers what stands in the body of a request.
     pub fn new(retryd: Retryd<S>, deadline: Option<Deadline>, questions: Body) -> Self {
         let until = Until::new(&retryd, deadline);
-        let questions = Questions::of(questions, CONTEXT_BYTES_MAX);
+        let questions = Questions::of(questions, retryd.sizes.context_bytes_max);
         let ready = BytesMut::new();
         DecideStream { retryd, questions, until, ready, batch: 0, next: Next::Answers }
     }

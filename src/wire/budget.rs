@@ -51,15 +51,17 @@ pub fn entry(entry: &pb::TenantUsage) -> Result<(Names<'_>, Usage), Refusal> {
     violations.or(names.zip(usage))
 }
 
-/// Checks a report as a whole: the number of its entries, and its id.
+/// Checks a report as a whole: the number of its entries, of which this server takes `entries_max`,
+/// and its id.
 ///
 /// # Errors
 ///
 /// Names every wrong field.
-pub fn report(request: &pb::ReportUsageRequest) -> Result<(), Refusal> {
+pub fn report(request: &pb::ReportUsageRequest, entries_max: usize) -> Result<(), Refusal> {
     let mut violations = Violations::default();
     let entries = match request.usage.len() {
-        1..=REPORT_ENTRIES_MAX => Ok(()),
+        entries @ 1..=REPORT_ENTRIES_MAX if entries <= entries_max => Ok(()),
+        1..=REPORT_ENTRIES_MAX => Err("has more entries than this server takes at once"),
         _ => Err("must have 1 to 1000 entries"),
     };
     let entries = violations.check("usage", entries);

@@ -20,6 +20,8 @@ pub enum Refusal {
     NotProtobuf,
     /// The message is over the size limit.
     MessageTooLarge,
+    /// retryd has as much to do as it may have at once.
+    Overloaded,
     /// retryd is stopping, or closes this connection.
     Stopping,
 }
@@ -30,7 +32,7 @@ impl Refusal {
         match self {
             Refusal::ContextInvalid(_) | Refusal::NotProtobuf => Code::InvalidArgument,
             Refusal::MessageTooLarge => Code::ResourceExhausted,
-            Refusal::Stopping => Code::Unavailable,
+            Refusal::Overloaded | Refusal::Stopping => Code::Unavailable,
         }
     }
 
@@ -40,6 +42,7 @@ impl Refusal {
             Refusal::ContextInvalid(_) => Refused::ContextInvalid,
             Refusal::NotProtobuf => Refused::NotProtobuf,
             Refusal::MessageTooLarge => Refused::MessageTooLarge,
+            Refusal::Overloaded => Refused::Overloaded,
             Refusal::Stopping => Refused::Stopping,
         }
     }
@@ -69,6 +72,7 @@ impl Refusal {
             }
             Refusal::NotProtobuf => "the bytes are no message of retryd.v1".to_owned(),
             Refusal::MessageTooLarge => "the message is over the size limit".to_owned(),
+            Refusal::Overloaded => "retryd has too much to do".to_owned(),
             Refusal::Stopping => "retryd is stopping".to_owned(),
         }
     }
@@ -88,7 +92,10 @@ impl From<Refusal> for pb::Refusal {
         let grpc_code = refusal.code() as i32;
         let violations = match refusal {
             Refusal::ContextInvalid(Violations(violations)) => violations,
-            Refusal::NotProtobuf | Refusal::MessageTooLarge | Refusal::Stopping => Vec::new(),
+            Refusal::NotProtobuf
+            | Refusal::MessageTooLarge
+            | Refusal::Overloaded
+            | Refusal::Stopping => Vec::new(),
         };
         pb::Refusal {
             grpc_code: grpc_code.unsigned_abs(),

@@ -24,7 +24,8 @@ fn soon<T>(
 #[tokio::test]
 async fn ten_thousand_idle_connections() {
     rlimit::increase_nofile_limit(u64::MAX).unwrap();
-    let process = Process::start(&["--max-connections", "10001"]);
+    let process =
+        Process::start(&["--max-connections", "10001", "--max-connections-per-peer", "20000"]);
     let mut client = process.client().await;
     client.decide(context("before")).await.unwrap();
     let before = process.resident_bytes();

@@ -10,6 +10,7 @@ mod config_map;
 mod console;
 mod drain;
 mod flood;
+mod limits;
 mod once;
 mod policy_tests;
 mod reload;

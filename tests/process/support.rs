@@ -208,6 +208,7 @@ pub(crate) struct Ending {
     pub(crate) code: Option<Code>,
     pub(crate) reason: Option<String>,
     pub(crate) fields: Vec<String>,
+    pub(crate) pushback: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -262,6 +263,9 @@ fn ending(http: u16, headers: &HeaderMap, body: Vec<u8>) -> Ending {
         http,
         code: status.as_ref().map(Status::code),
         reason: info.map(|info| info.reason.clone()),
+        pushback: headers
+            .get("grpc-retry-pushback-ms")
+            .map(|value| value.to_str().unwrap().to_owned()),
         fields: violations.iter().map(|violation| violation.field.clone()).collect(),
         body,
     }

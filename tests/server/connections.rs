@@ -104,6 +104,47 @@ async fn many_calls_may_be_given_up_at_once_but_not_any_number() {
 }
 
 #[tokio::test]
+async fn one_call_too_many_on_a_connection_is_refused_by_http2_and_a_place_comes_back() {
+    const HEADERS: u8 = 1;
+    const RST_STREAM: u8 = 3;
+    const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
+    let limits = Limits { calls_per_connection_max: 3, request_max: SOON * 10, ..small() };
+    let running = Running::with(limits).await;
+    let mut socket = running.tcp().await;
+    socket.write_all(&[PREFACE, &frame(4, 0, 0, b"")].concat()).await.unwrap();
+    let settings = read_whole_frame(&mut socket).await.1;
+    let most = settings.chunks(6).find(|setting| setting[..2] == [0, 3]).expect("a setting");
+    assert_eq!(most[2..], [0, 0, 0, 3], "the client knows the limit");
+
+    for stream in [1, 3, 5, 7] {
+        socket.write_all(&frame(HEADERS, 4, stream, &echo())).await.unwrap();
+    }
+    let (stream, why) = next_of(RST_STREAM, &mut socket).await;
+    assert_eq!((stream, &why[..]), (7, &REFUSED_STREAM[..]));
+    // The first one ends, and there is room again.
+    socket.write_all(&frame(0, 1, 1, &[0; 5])).await.unwrap();
+    assert_eq!(next_of(HEADERS, &mut socket).await.0, 1);
+    // Its trailers, so that it is over.
+    assert_eq!(next_of(HEADERS, &mut socket).await.0, 1);
+    let again = [frame(HEADERS, 4, 9, &echo()), frame(0, 1, 9, &[0; 5])].concat();
+    socket.write_all(&again).await.unwrap();
+    assert_eq!(next_of(HEADERS, &mut socket).await.0, 9);
+}
+
+/// The next frame of a kind: its stream, and what it carries.
+async fn next_of(kind: u8, socket: &mut TcpStream) -> (u32, Vec<u8>) {
+    let found = async {
+        loop {
+            let (head, payload) = read_whole_frame(socket).await;
+            if head[3] == kind {
+                break (u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload);
+            }
+        }
+    };
+    timeout(SOON, found).await.expect("a frame")
+}
+
+#[tokio::test]
 async fn a_client_that_stands_still_at_the_goodbye_is_waited_for() {
     const HEADERS: u8 = 1;
     const GOAWAY: u8 = 7;
@@ -117,14 +158,18 @@ async fn a_client_that_stands_still_at_the_goodbye_is_waited_for() {
 
     // Longer than any moment of quiet that a client gets by itself.
     sleep(ms(1200)).await;
-    let path = [b"\x04\x14", &b"/retryd.v1.Hand/Echo"[..]].concat();
-    let kind = [b"\x0f\x10\x10", &b"application/grpc"[..]].concat();
-    let head = [&b"\x83\x86\x41\x01x"[..], &path, &kind].concat();
-    let call = [frame(HEADERS, 4, 1, &head), frame(0, 1, 1, &[0; 5])].concat();
+    let call = [frame(HEADERS, 4, 1, &echo()), frame(0, 1, 1, &[0; 5])].concat();
     socket.write_all(&call).await.unwrap();
     let answered = timeout(SOON, async { while read_frame(&mut socket).await.0 != HEADERS {} });
     answered.await.expect("an answer");
     assert_eq!(running.echoes.load(Ordering::SeqCst), 1);
+}
+
+/// The head of a call of `Echo`, in HPACK.
+fn echo() -> Vec<u8> {
+    let path = [b"\x04\x14", &b"/retryd.v1.Hand/Echo"[..]].concat();
+    let kind = [b"\x0f\x10\x10", &b"application/grpc"[..]].concat();
+    [&b"\x83\x86\x41\x01x"[..], &path, &kind].concat()
 }
 
 /// RFC 9113, section 4.1.
@@ -135,12 +180,17 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// The kind and the flags of the next frame.
 async fn read_frame(socket: &mut TcpStream) -> (u8, u8) {
+    let (head, _) = read_whole_frame(socket).await;
+    (head[3], head[4])
+}
+
+async fn read_whole_frame(socket: &mut TcpStream) -> ([u8; 9], Vec<u8>) {
     let mut head = [0; 9];
     socket.read_exact(&mut head).await.unwrap();
     let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
     let mut payload = vec![0; usize::try_from(length).unwrap()];
     socket.read_exact(&mut payload).await.unwrap();
-    (head[3], head[4])
+    (head, payload)
 }
 
 #[tokio::test]

@@ -11,5 +11,6 @@ mod at_once;
 mod calls;
 mod connections;
 mod drain;
+mod limits;
 mod listen;
 mod support;

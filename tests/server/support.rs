@@ -285,6 +285,10 @@ impl Hand {
                 tokio::time::sleep(SLOW).await;
                 Status::ok("").into_http()
             }
+            "PanicSlow" => {
+                tokio::time::sleep(SLOW).await;
+                panic!("a bug")
+            }
             "Stuck" => std::future::pending().await,
             "Panic" => panic!("a bug"),
             "PanicLater" => streamed(Bug),
