@@ -10,6 +10,7 @@
 //! | [`decider`] | policy, budgets and engine together |
 //! | [`reload`] | the policy file, read again when it changes |
 //! | [`wire`] | messages in and out, parsed once |
+//! | [`decision_log`] | decisions as JSON lines, and decided anew |
 //! | [`service`] | the two gRPC services |
 //! | [`server`] | sockets, connections, health, and the end of the process |
 //! | [`admin`] | metrics and readiness over HTTP |
@@ -23,6 +24,7 @@ pub mod cli;
 pub mod clock;
 pub mod console;
 pub mod decider;
+pub mod decision_log;
 pub mod engine;
 pub mod policy;
 pub mod reload;

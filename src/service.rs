@@ -23,6 +23,7 @@ use crate::admin::metrics::Metrics;
 use crate::budget::Store;
 use crate::clock::Now;
 use crate::decider::{Answer, Decider};
+use crate::decision_log::DecisionLog;
 use crate::server::{AtOnce, Deadline, deadline_exceeded};
 use crate::wire::borrowed::Borrowed;
 use crate::wire::context::{self, Oddities};
@@ -42,6 +43,7 @@ pub struct Retryd<S> {
     stopping: CancellationToken,
     /// Whose turn it is to go over all balances.
     listing: Arc<Semaphore>,
+    log: Option<DecisionLog>,
 }
 
 impl<S> Clone for Retryd<S> {
@@ -52,6 +54,7 @@ impl<S> Clone for Retryd<S> {
             sizes: self.sizes,
             stopping: self.stopping.clone(),
             listing: Arc::clone(&self.listing),
+            log: self.log.clone(),
         }
     }
 }
@@ -64,12 +67,17 @@ impl<S: Store> Retryd<S> {
         stopping: CancellationToken,
     ) -> Retryd<S> {
         let (sizes, listing) = (Sizes::default(), Arc::new(Semaphore::new(1)));
-        Retryd { decider, metrics, sizes, stopping, listing }
+        Retryd { decider, metrics, sizes, stopping, listing, log: None }
     }
 
     /// The same, with other limits of what one message may hold.
     pub fn with_sizes(self, sizes: Sizes) -> Retryd<S> {
         Retryd { sizes, ..self }
+    }
+
+    /// The same, and decisions are logged.
+    pub fn logged(self, log: Option<DecisionLog>) -> Retryd<S> {
+        Retryd { log, ..self }
     }
 
     /// The gRPC server of RetryService.
@@ -123,7 +131,13 @@ impl<S: Store> Retryd<S> {
             self.metrics.malformed_hints.inc_by(oddities.malformed_hints);
         }
         let question = self.counted(question)?;
-        Ok(self.decider.decide(&question, now, |answer| tell(answer, question.explain)))
+        Ok(self.decider.decide(&question, now, |answer| {
+            let told = tell(answer, question.explain);
+            if let Some(log) = &self.log {
+                log.offer(context, now, answer);
+            }
+            told
+        }))
     }
 
     /// Nobody waits for an answer after the deadline: it would charge a retry that is never sent.

@@ -36,9 +36,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("policy", &["engine", "budget"]),
     ("wire", &["engine", "budget", "decider", "admin::metrics::Refused"]),
     ("decider", &["engine", "budget", "policy", "clock", "admin::metrics"]),
+    (
+        "decision_log",
+        &["engine", "budget", "clock", "decider", "policy", "wire", "admin::log_lines"],
+    ),
     ("remote", &["budget::shared", "clock"]),
     ("reload", &["budget", "decider", "policy", "admin::metrics"]),
-    ("service", &["budget", "clock", "decider", "wire", "server", "admin::metrics"]),
+    (
+        "service",
+        &["budget", "clock", "decider", "decision_log", "wire", "server", "admin::metrics"],
+    ),
     (
         "server",
         &[
@@ -74,6 +81,7 @@ const EVERYTHING: &[&str] = &[
     "clock",
     "console",
     "decider",
+    "decision_log",
     "engine",
     "policy",
     "reload",
@@ -87,8 +95,18 @@ const EVERYTHING: &[&str] = &[
 /// Words that may stand only in files with these beginnings.
 const ONLY_IN: &[(&str, &[&str])] = &[
     // `grpc.health.v1` has a `pb` of its own.
-    // `retryd decide` and the console are borders too, with proto-JSON.
-    ("pb::", &["src/wire/", "src/service", "src/server/health.rs", "src/cli/", "src/console/"]),
+    // `retryd decide`, the decision log and the console are borders too, with proto-JSON.
+    (
+        "pb::",
+        &[
+            "src/wire/",
+            "src/service",
+            "src/decision_log/",
+            "src/server/health.rs",
+            "src/cli/",
+            "src/console/",
+        ],
+    ),
     // Timers of sockets run on tokio's clock; no decision does.
     ("Instant::now", &["src/clock.rs", "src/server/"]),
     ("SystemTime::now", &["src/clock.rs"]),

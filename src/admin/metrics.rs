@@ -8,6 +8,7 @@ use prometheus_client::{
 };
 
 use super::lanes::LaneMetrics;
+use super::log_lines::LogLines;
 use super::ports::{self, ConnectionCounts, Port};
 pub use super::refused::Refused;
 use super::reloads::Reloads;
@@ -40,6 +41,7 @@ pub struct Metrics {
     evicted: Counter,
     overflowed: Counter,
     store: StoreMetrics,
+    log_lines: Family<One, Counter>,
     /// Usage reports booked, whether they came alone or with a question.
     pub usage_reports: Counter,
     /// Calls that panicked.
@@ -91,6 +93,7 @@ impl Metrics {
             connections: ports::register(&mut registry),
             lanes: LaneMetrics::register(&mut registry),
             store: StoreMetrics::register(&mut registry),
+            log_lines: LogLines::register(&mut registry),
             policy,
             registry,
         }
@@ -149,6 +152,11 @@ impl Metrics {
     /// Says how the process stands with the store that it shares.
     pub fn set_store(&self, state: StoreState) {
         self.store.set(state);
+    }
+
+    /// The counters of the decision log. They show from now on.
+    pub fn log_lines(&self) -> LogLines {
+        LogLines::of(&self.log_lines)
     }
 
     /// All of it, as OpenMetrics text.

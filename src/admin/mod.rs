@@ -1,5 +1,6 @@
 //! The admin listener: probes, metrics and the console over HTTP/1.1, for people and scrapers.
 pub mod lanes;
+pub mod log_lines;
 pub mod metrics;
 pub mod ports;
 mod refused;

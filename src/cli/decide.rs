@@ -1,7 +1,7 @@
 //! `retryd decide`: contexts in proto-JSON in, decisions out, without a server.
 use std::{
     fs,
-    io::{self, IsTerminal as _, Read as _, Write},
+    io::{self, IsTerminal, Read as _, Write},
     path::PathBuf,
 };
 
@@ -30,14 +30,24 @@ pub(super) struct Decide {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     /// A table in a terminal, JSON otherwise
     #[default]
     Auto,
     /// A table
     Table,
-    /// One JSON object a line
+    /// JSON, one object a line
     Json,
+}
+
+impl Format {
+    pub(super) fn is_table(self, out: &impl IsTerminal) -> bool {
+        match self {
+            Format::Auto => out.is_terminal(),
+            Format::Table => true,
+            Format::Json => false,
+        }
+    }
 }
 
 impl Decide {
@@ -48,11 +58,7 @@ impl Decide {
         let retryd = offline(policies, Clock::system(), Dice::fair());
 
         let mut out = io::stdout().lock();
-        let table = match self.format {
-            Format::Auto => out.is_terminal(),
-            Format::Table => true,
-            Format::Json => false,
-        };
+        let table = self.format.is_table(&out);
         let mut code = FINE;
         for (place, mut context) in contexts.into_iter().enumerate() {
             context.explain |= self.explain;

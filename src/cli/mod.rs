@@ -5,6 +5,7 @@ mod check;
 mod decide;
 mod healthcheck;
 mod offline;
+mod replay;
 mod serve;
 mod test;
 
@@ -50,6 +51,8 @@ enum Command {
     Check(check::Check),
     /// Test policies: cases beside a policy, each with the decision that it must get
     Test(test::Test),
+    /// Decide a decision log anew, by another policy file, and tell what would change
+    Replay(replay::Replay),
     /// Ask a server for its health: exit code 0 if it is serving, else 1
     Healthcheck(healthcheck::Healthcheck),
     /// Print completions for a shell
@@ -68,6 +71,7 @@ impl Cli {
             Some(Command::Decide(decide)) => decide.run(),
             Some(Command::Check(check)) => check.run(),
             Some(Command::Test(test)) => test.run(),
+            Some(Command::Replay(replay)) => replay.run(),
             Some(Command::Healthcheck(healthcheck)) => healthcheck.run(),
             Some(Command::Completions { shell }) => {
                 // Into memory first: the library panics where nobody reads.

@@ -1,4 +1,5 @@
 //! `retryd serve`: everything put together.
+mod beside;
 mod console;
 mod limits;
 mod store;
@@ -62,6 +63,7 @@ pub(super) struct Serve {
     store: store::Store,
     #[command(flatten)]
     limits: limits::Limits,
+    beside: beside::Beside,
     /// Age at which a connection is asked to move on (GOAWAY), 10 % more or less
     #[arg(long, env = "RETRYD_CONNECTION_AGE", value_name = "DURATION", default_value = "30m")]
     #[arg(value_parser = super::duration)]
@@ -134,8 +136,10 @@ impl Serve {
         let stopping = drain.stopping().clone();
         let decider = Arc::new(decider);
         self.follow_policy(&decider, &metrics).context("cannot wait for SIGHUP")?;
+        let log = self.beside.decision_log(&metrics)?;
         let retryd = Retryd::new(Arc::clone(&decider), Arc::clone(&metrics), stopping)
-            .with_sizes(self.limits.sizes());
+            .with_sizes(self.limits.sizes())
+            .logged(log.clone());
         let health = Health::new().await;
 
         let listeners = bind_all(&self.listen).await?;
@@ -175,6 +179,9 @@ impl Serve {
         // Whoever is in a hurry does not wait for the store.
         if let (Some(exchange), Ended::Drained | Ended::Cut(_)) = (exchange, &ended) {
             exchange.end().await;
+        }
+        if let (Some(log), Ended::Drained | Ended::Cut(_)) = (log, &ended) {
+            log.end(beside::LAST_LINES).await;
         }
         admin.await.ok();
         Ok(ended.exit_code())

@@ -1,6 +1,7 @@
 //! The whole decision: policy, budgets and engine, between a parsed question and an answer.
 mod budgets;
 mod question;
+mod said;
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -9,6 +10,7 @@ use parking_lot::Mutex;
 
 pub use self::budgets::Acquired;
 pub use self::question::{Answer, Outcome, Question};
+pub use self::said::Said;
 use crate::admin::metrics::Metrics;
 use crate::budget::{Account as _, Ask, Grant, Occupancy, Once, Purpose, Store, Turn, Usage};
 use crate::clock::{Clock, Dice, Now};
@@ -142,8 +144,16 @@ impl<S: Store> Revision<S> {
         let degraded = account.is_degraded();
         // Other callers wait for these balances: let go before anything is written.
         drop(account);
+        let coverage = match &outcome {
+            Outcome::Outrun(_, coverage) => *coverage,
+            Outcome::Retry(..) | Outcome::DoNotRetry(_) => facts.budget,
+        };
         tell(&Answer {
             outcome,
+            coverage,
+            draw,
+            ruling: policy,
+            policies: &self.policies,
             policy: &policy.name,
             revision: self.policies.revision(),
             budget,

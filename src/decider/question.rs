@@ -3,7 +3,7 @@ use crate::budget::{AttemptName, Receipt, State, Usage};
 use crate::engine::{
     Class, Coverage, Denied, Evidence, Facts, Failure, Hint, Idempotency, Judged, Retry, Rule, Step,
 };
-use crate::policy::Policy;
+use crate::policy::{Policies, Policy};
 
 /// One failed attempt, checked.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +85,14 @@ pub struct Answer<'a> {
     pub shadow: bool,
     /// How a token bucket sees the failure.
     pub class: Class,
+    /// What the budgets said to one more retry.
+    pub coverage: Coverage<'a>,
+    /// What jitter drew.
+    pub draw: u32,
+    /// The policy named by [`policy`](Answer::policy), and the file that it stands in.
+    pub ruling: &'a Policy,
+    /// See [`ruling`](Answer::ruling).
+    pub policies: &'a Policies,
 }
 
 /// Yes or no, and why.

@@ -167,6 +167,11 @@ impl Policies {
         &self.budgets
     }
 
+    /// The budgets that pay under a policy of this file, in its order.
+    pub fn payers_of(&self, policy: &Policy) -> impl Iterator<Item = &Budget> {
+        policy.payers.ids().iter().filter_map(|BudgetId(place)| self.budgets.get(*place))
+    }
+
     /// The first 12 hex digits of the SHA-256 of the file's bytes.
     pub fn revision(&self) -> &str {
         &self.revision

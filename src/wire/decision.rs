@@ -1,7 +1,10 @@
 //! An answer to a `Decision`.
-use super::{duration, pb};
+use super::{
+    duration::{self, Span},
+    pb,
+};
 use crate::budget::Receipt;
-use crate::decider::{Answer, Outcome};
+use crate::decider::{Answer, Outcome, Said};
 use crate::engine::{Class, Delay, Retry, Rule, Step};
 
 /// Writes the decision; the detail and the steps only if the caller wants to see them.
@@ -60,6 +63,24 @@ fn steps(answer: &Answer<'_>) -> Vec<pb::Step> {
         objected: passed <= place,
     };
     asked.iter().enumerate().map(write).collect()
+}
+
+/// What a decision means to whoever asked. `None` if retryd writes no such decision.
+pub fn said(decision: &pb::Decision) -> Option<Said> {
+    let rule = Rule::ALL.into_iter().find(|rule| reason(*rule) == decision.reason())?;
+    let delay_ms = decision.delay.as_ref().map(|delay| Span::parse(delay).map(Span::ms_ceil));
+    let delay = match (rule, decision.verdict(), delay_ms, decision.delay_source()) {
+        (Rule::Retryable, pb::Verdict::Retry, Some(Ok(delay_ms)), pb::DelaySource::Backoff) => {
+            Some(Delay::Backoff { delay_ms })
+        }
+        (Rule::Retryable, pb::Verdict::Retry, Some(Ok(delay_ms)), pb::DelaySource::ServerHint) => {
+            Some(Delay::ServerHint { delay_ms })
+        }
+        (Rule::Retryable, ..) => return None,
+        (_, pb::Verdict::DoNotRetry, None, pb::DelaySource::Unspecified) => None,
+        _ => return None,
+    };
+    Some(Said { reason: rule, delay, shadow: decision.shadow })
 }
 
 /// The contract's word for a rule.

@@ -8,7 +8,7 @@ use std::{
 
 use crate::support::{DECIDE, Process, call, connection, context, encoded, grpc, policy_file};
 
-fn retryd(arguments: &[&str], input: &str) -> (i32, String, String) {
+pub(crate) fn retryd(arguments: &[&str], input: &str) -> (i32, String, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_retryd"))
         .args(arguments)
         .stdin(Stdio::piped())
@@ -194,6 +194,11 @@ fn bad_use() {
         &["serve", "--drain-delay", "30s"],
         &["serve", "--log", "ifno"],
         &["serve", "--max-connections", "0"],
+        &["serve", "--decision-log", "/no-such-folder/log"],
+        &["serve", "--decision-log", "/"],
+        &["serve", "--decision-log-sample", "1%"],
+        &["serve", "--decision-log", "-", "--decision-log-sample", "101%"],
+        &["replay", "no-such-file"],
         &["check"],
         &["check", "no-such-file"],
         &["decide"],

@@ -36,9 +36,15 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(arguments: &[&str]) -> Process {
+        Process::start_onto(arguments, Stdio::inherit())
+    }
+
+    /// The same, with another standard output.
+    pub(crate) fn start_onto(arguments: &[&str], stdout: impl Into<Stdio>) -> Process {
         let mut child = Command::new(env!("CARGO_BIN_EXE_retryd"))
             .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
             .args(arguments)
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
