@@ -4,6 +4,7 @@
 mod check;
 mod decide;
 mod healthcheck;
+mod node;
 mod offline;
 mod replay;
 mod serve;

@@ -11,7 +11,6 @@ mod find;
 mod junit;
 mod load;
 mod message;
-mod node;
 mod play;
 mod report;
 mod words;

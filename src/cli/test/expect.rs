@@ -3,8 +3,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
 
 use super::message::{Fields, problem};
-use super::node::{Node, Value};
 use super::words::{camel, shown, snake};
+use crate::cli::node::{Node, Value};
 use crate::policy::Problem;
 
 /// A part of an answer: what is named must be equal, the rest is free.

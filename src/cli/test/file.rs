@@ -2,7 +2,7 @@
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::node::Node;
+use crate::cli::node::Node;
 use crate::policy::yaml::given;
 
 #[derive(Debug, Deserialize)]

@@ -9,9 +9,9 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-use super::node::{Entry, Node, Value};
 use super::words::{snake, spelled};
 use super::wrong::Wrong;
+use crate::cli::node::{Entry, Node, Value};
 use crate::policy::{Place, Problem};
 
 /// The fields of one message, gathered from one mapping or several.
