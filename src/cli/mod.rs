@@ -3,7 +3,9 @@
 //! Exit codes: 0 fine, 1 the answer is no, 2 bad use or bad input.
 mod check;
 mod decide;
+mod export;
 mod healthcheck;
+mod import;
 mod node;
 mod offline;
 mod replay;
@@ -54,6 +56,10 @@ enum Command {
     Test(test::Test),
     /// Decide a decision log anew, by another policy file, and tell what would change
     Replay(replay::Replay),
+    /// Print the policy that says what a file of gRPC, Envoy or Gateway API says, and list what none can say
+    Import(import::Import),
+    /// Print what clients may do by themselves while retryd is out of reach
+    Export(export::Export),
     /// Ask a server for its health: exit code 0 if it is serving, else 1
     Healthcheck(healthcheck::Healthcheck),
     /// Print completions for a shell
@@ -73,6 +79,8 @@ impl Cli {
             Some(Command::Check(check)) => check.run(),
             Some(Command::Test(test)) => test.run(),
             Some(Command::Replay(replay)) => replay.run(),
+            Some(Command::Import(import)) => import.run(),
+            Some(Command::Export(export)) => export.run(),
             Some(Command::Healthcheck(healthcheck)) => healthcheck.run(),
             Some(Command::Completions { shell }) => {
                 // Into memory first: the library panics where nobody reads.

@@ -26,13 +26,13 @@ impl Pattern {
     }
 
     /// Whether every name fits.
-    pub(super) fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.0.bytes().all(|byte| byte == b'*')
     }
 
     /// Whether this pattern matches the text of `later` with each `*` taken for a character that
     /// occurs in neither. Then every name that fits `later` fits this one, too.
-    pub(super) fn covers(&self, later: &Pattern) -> bool {
+    pub(crate) fn covers(&self, later: &Pattern) -> bool {
         // A `*` of the later text needs no stand-in: no run of plain characters has one.
         fits(&self.0, &later.0)
     }

@@ -17,6 +17,10 @@ use super::{
 
 /// Lists in mappings in lists: the policy file needs six.
 const DEPTH_MAX: usize = 16;
+/// The same in files of other tools: a retry policy of Envoy stands twenty deep.
+const FOREIGN_DEPTH_MAX: usize = 64;
+/// Documents in one file of another tool.
+const FOREIGN_DOCUMENTS_MAX: usize = 1_000;
 /// Values, lists and mappings of one file. 1000 policies with every key need 60 000, and 1000
 /// budgets 20 000.
 const NODES_MAX: usize = 100_000;
@@ -39,7 +43,15 @@ pub(super) enum Value {
 
 /// Reads one document of the shape `T`, up to the first error.
 pub(crate) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Problem> {
-    serde_saphyr::from_str_with_options(source, options()).map_err(|error| problem(&error))
+    // The second document is refused, in words that say why.
+    serde_saphyr::from_str_with_options(source, options(DEPTH_MAX, 2))
+        .map_err(|error| problem(&error))
+}
+
+/// Reads every document of a file of another tool, up to the first error.
+pub(crate) fn read_foreign<T: DeserializeOwned>(source: &str) -> Result<Vec<T>, Problem> {
+    let options = options(FOREIGN_DEPTH_MAX, FOREIGN_DOCUMENTS_MAX);
+    serde_saphyr::from_multiple_with_options(source, options).map_err(|error| problem(&error))
 }
 
 /// For a key that may be absent, but not null. Used with `#[serde(default)]`.
@@ -65,13 +77,12 @@ fn place_at(location: Location) -> Place {
     }
 }
 
-fn options() -> Options {
+fn options(depth_max: usize, documents_max: usize) -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_depth: DEPTH_MAX,
+            max_depth: depth_max,
             max_nodes: NODES_MAX,
-            // The second is refused, in words that say why.
-            max_documents: 2,
+            max_documents: documents_max,
             max_aliases: ALIASES_MAX,
             max_anchors: ALIASES_MAX,
         },
