@@ -41,6 +41,7 @@ async fn a_no_shows_who_objected_what_it_saw_and_who_was_not_asked() {
     page.has("attempts_made 2 of max 2");
     page.has("/console/policies#policy-payments");
     let answers = answers(&page);
+    assert_eq!(answers.len(), Rule::ALL.len());
     assert_eq!(answers[0].1, "objected");
     assert!(answers[1..].iter().all(|(_, answer)| answer == "not asked"), "{answers:?}");
 }

@@ -10,6 +10,7 @@ from test_console import CONNECT, EXHAUSTED
 
 WRONG = json.dumps({"attemptsMade": 0, "tenant": "shop-1", "failure": {"httpStatus": 99}}, indent=2)
 ASKED = {"no": EXHAUSTED, "yes": json.dumps(CONNECT, indent=2), "refused": WRONG, "unreadable": '{\n  "tenant": shop\n}'}
+FIELDS = "/ask?tenant=shop-1&operation=search&attempts_made=1&failure=HTTP&status=503&retry_after_header=3"
 LOOKS = {"light": {}, "dark": {"scheme": "dark"}, "narrow": {"width": 390}}
 
 
@@ -29,7 +30,7 @@ def main(folder: Path) -> None:
                 retryd.decide(tenant)
         for look, options in LOOKS.items():
             with browser.chromium(**options) as driver:
-                for name, page in {"now": "", "ask": "/ask", "policies": "/policies"}.items():
+                for name, page in {"now": "", "ask": "/ask", "policies": "/policies", "fields": FIELDS}.items():
                     driver.get(retryd.console + page)
                     take(driver, folder / f"{name}-{look}.png")
                 for name, text in ASKED.items():
