@@ -82,7 +82,7 @@ async fn refusals_are_counted_in_the_window_in_which_they_came() {
     };
     let exhausted = "BUDGET_EXHAUSTED";
     let page = scene.get("/console").await;
-    page.has("5 decisions, of which 3 said no, and 1 refused requests");
+    page.has("5 decided, 3 of them with no; 1 refused without a decision");
     assert_eq!(
         reasons(page),
         [row(&[exhausted, "3", "3", "3"]), row(&["CONTEXT_INVALID", "1", "1", "1"])]
