@@ -66,6 +66,11 @@ impl Reloads {
         self.successful.set(0);
     }
 
+    /// How many were applied, and how many refused.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.applied.get(), self.refused.get())
+    }
+
     /// Why the policy in force is not what is at the path. `None`: it is.
     pub fn error(&self) -> Option<Arc<ReloadError>> {
         self.error.lock().clone()

@@ -63,6 +63,7 @@ pub(super) struct Serve {
     store: store::Store,
     #[command(flatten)]
     limits: limits::Limits,
+    #[command(flatten)]
     beside: beside::Beside,
     /// Age at which a connection is asked to move on (GOAWAY), 10 % more or less
     #[arg(long, env = "RETRYD_CONNECTION_AGE", value_name = "DURATION", default_value = "30m")]

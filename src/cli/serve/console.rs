@@ -55,11 +55,10 @@ impl Console {
         }
         let path = policy.map(|path| path.display().to_string());
         let metrics = Arc::clone(metrics);
-        let policy_file = move || PolicyFile {
-            path: path.clone(),
-            applied: metrics.reloads_applied.get(),
-            refused: metrics.reloads_refused.get(),
-            error: None,
+        let policy_file = move || {
+            let (applied, refused) = metrics.reloads.counts();
+            let error = metrics.reloads.error().map(|error| error.text.to_string());
+            PolicyFile { path: path.clone(), applied, refused, error }
         };
         let console = console::Console {
             retryd: retryd.clone(),
