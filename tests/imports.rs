@@ -79,7 +79,7 @@ fn samples_are_imported_as_they_stand_beside_them() {
             }
         }
     }
-    assert!(3 <= seen, "{seen}");
+    assert!(4 <= seen, "{seen}");
 }
 
 /// A service config with one retry policy that differs from a sound one by `change`.
@@ -303,6 +303,115 @@ fn policies_stand_in_the_order_of_their_names() {
     {
         let rules = policies.find("any", operation).rules;
         assert_eq!(rules.attempts_max, attempts, "{operation}");
+    }
+}
+
+/// A route configuration of Envoy whose only route has this retry policy.
+fn envoy_policy(policy: &Value) -> String {
+    json!({"virtual_hosts": [{"domains": ["*"], "routes": [
+        {"match": {"prefix": "/"}, "route": {"cluster": "c", "retry_policy": policy}}]}]})
+    .to_string()
+}
+
+#[test]
+fn what_a_policy_cannot_say_of_a_route_is_listed() {
+    let with = |policy: Value| envoy_policy(&policy);
+    let route = |matching: Value| {
+        json!({"virtualHosts": [{"routes": [{"match": matching, "route": {}}]}]}).to_string()
+    };
+    let cases = [
+        (with(json!({"retry_on": "5xx"})), "retry_on: retryd never repeats 501, 505, 506, 508, 510, 511"),
+        (with(json!({"retry_on": "cancelled"})), "`cancelled`: retryd never repeats it"),
+        (with(json!({"retry_on": "resource-exhausted"})), "`resource-exhausted`: retryd repeats it only if"),
+        (with(json!({"retry_on": "retriable-headers"})), "`retriable-headers`: a policy cannot look at"),
+        (with(json!({"retry_on": "reset-before-request"})), "`reset-before-request`: retryd has no name for that failure"),
+        (with(json!({"retry_on": "envoy-ratelimited"})), "`envoy-ratelimited`: retryd has no name"),
+        (with(json!({"retry_on": "http3-post-connect-failure"})), "`http3-post-connect-failure`: retryd has no name"),
+        (with(json!({"retry_on": "5xxx"})), "`5xxx`: retryd does not know this word"),
+        (with(json!({"retriable_status_codes": [503]})), "retriable_status_codes: without `retriable-status-codes`"),
+        (with(json!({"retry_on": "retriable-status-codes", "retriableStatusCodes": [400]})), "retriableStatusCodes[0]: retryd never repeats 400"),
+        (with(json!({"per_try_timeout": "1s"})), "per_try_timeout: a policy has no timeouts"),
+        (with(json!({"perTryIdleTimeout": "1s"})), "perTryIdleTimeout: a policy has no timeouts"),
+        (with(json!({"retriable_headers": []})), "retriable_headers: a policy cannot look at the headers of a response"),
+        (with(json!({"retry_priority": {}})), "retry_priority: which host gets the next attempt"),
+        (with(json!({"retry_options_predicates": []})), "retry_options_predicates: which host"),
+        (with(json!({"retriable_request_headers": []})), "retriable_request_headers: a policy cannot look at a request"),
+        (with(json!({"retries": 1})), "retry_policy.retries: retryd does not know this key"),
+        (with(json!({"retry_back_off": {"base_interval": "1s", "x": 1}})), "retry_back_off.x: retryd does not know"),
+        (with(json!({"rate_limited_retry_back_off": {"reset_headers": [{"name": "Retry-After", "format": "UNIX_TIMESTAMP"}]}})), "reset_headers[0]: of the headers that say when"),
+        (with(json!({"rate_limited_retry_back_off": {"x": 1}})), "rate_limited_retry_back_off.x: retryd does not know"),
+        (route(json!({"prefix": "/a", "headers": []})), "match.headers: a policy matches names alone"),
+        (route(json!({"safe_regex": {"regex": ".*"}})), "match.safe_regex: a policy matches names alone"),
+        (route(json!({})), "match: it has no path that a policy could match"),
+        (route(json!({"prefix": "/a", "case_sensitive": false})), "case_sensitive: names are compared byte by byte"),
+        (route(json!({"path_separated_prefix": "/a"})), "path_separated_prefix: the policy is for what is below"),
+        (json!({"virtual_hosts": [{"domains": ["shop.test"], "routes": []}]}).to_string(), "domains: a policy knows no domains"),
+        (json!({"virtual_hosts": [{"retry_policy_typed_config": {}, "routes": []}]}).to_string(), "typed_config: retryd does not read extensions"),
+        (json!({"virtual_hosts": [{"routes": [{"match": {"prefix": "/"}}, {"match": {"path": "/a"}}]}]}).to_string(), "routes[1]: a route above it matches all of that"),
+        (json!({"virtual_hosts": [{"routes": [{"match": {"prefix": "/"}, "route": {"timeout": "1s"}}]}]}).to_string(), "route.timeout: a policy has no timeouts"),
+        (json!({"virtual_hosts": [{"routes": [{"match": {"prefix": "/"}, "route": {"idle_timeout": "1s"}}]}]}).to_string(), "route.idle_timeout: a policy has no timeouts"),
+        (json!({"virtual_hosts": [{"routes": [{"match": {"prefix": "/"}, "route": {"hedge_policy": {}}}]}]}).to_string(), "hedge_policy: a policy is asked after a failure"),
+        (json!({"virtual_hosts": [], "clusters": [{"circuit_breakers": {"thresholds": [{"retry_budget": {}}]}}]}).to_string(), "thresholds[0].retry_budget: Envoy counts retries in flight"),
+        (json!({"virtual_hosts": [], "clusters": [{"circuit_breakers": {"thresholds": [{"maxRetries": 3}]}}]}).to_string(), "thresholds[0].maxRetries: Envoy counts retries in flight"),
+    ];
+    for (input, expected) in cases {
+        let (_, ended) = imported("envoy", &input);
+        assert_eq!(ended.code, 1, "{input}\n{}", ended.err);
+        let told = ended.err.lines().filter(|line| line.starts_with("cannot be said: -:"));
+        assert!(told.clone().any(|line| line.contains(expected)), "{input}: {}", ended.err);
+    }
+    // What a policy cannot look at must not make it repeat more.
+    let guarded = json!({"retry_on": "reset", "retriable_request_headers": [{"name": "x"}]});
+    let (policies, _) = imported("envoy", &envoy_policy(&guarded));
+    assert_eq!(policies.find("t", "/").rules.attempts_max, 1);
+}
+
+#[test]
+fn a_route_is_said_as_far_as_it_goes() {
+    let whole = json!({"retryOn": "gateway-error", "numRetries": "2", "retry_back_off": {"base_interval": "0.2s"}});
+    let (policies, ended) = imported("envoy", &envoy_policy(&whole));
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let rules = policies.find("t", "anything").rules;
+    assert_eq!((rules.attempts_max, rules.backoff.base_ms, rules.backoff.max_ms), (3, 200, 2_000));
+    // One retry, of waits from 25 ms, is what Envoy does by itself; without a policy it repeats nothing.
+    let (policies, _) = imported("envoy", &envoy_policy(&json!({"retry_on": "reset"})));
+    let rules = policies.find("t", "anything").rules;
+    assert_eq!((rules.attempts_max, rules.backoff.base_ms, rules.backoff.max_ms), (2, 25, 250));
+    let none = r#"{"virtual_hosts": [{"routes": [{"match": {"prefix": "/"}}]}]}"#;
+    assert_eq!(imported("envoy", none).0.find("t", "x").rules.attempts_max, 1);
+}
+
+#[test]
+fn a_route_configuration_that_envoy_refuses_is_refused() {
+    let cases = [
+        ("{}".to_owned(), "there are no `virtual_hosts` in it"),
+        (
+            r#"{"virtual_hosts": [{"routes": [{}]}]}"#.to_owned(),
+            "`virtual_hosts[0].routes[0]` needs `match`",
+        ),
+        (
+            r#"{"virtual_hosts": [{"routes": [{"match": {"path": "/*"}}]}]}"#.to_owned(),
+            "has a character that no path has",
+        ),
+        (
+            envoy_policy(&json!({"num_retries": -1})),
+            "num_retries` must be a whole number from 0 to 999",
+        ),
+        (envoy_policy(&json!({"retry_on": 5})), "retry_on` must be text"),
+        (envoy_policy(&json!({"retry_back_off": {}})), "retry_back_off` needs `base_interval`"),
+        (
+            envoy_policy(&json!({"retry_back_off": {"base_interval": "0s"}})),
+            "must be a duration above 0",
+        ),
+        (
+            envoy_policy(&json!({"retry_back_off": {"base_interval": "2s", "max_interval": "1s"}})),
+            "must not be below `base_interval`",
+        ),
+    ];
+    for (input, expected) in cases {
+        let ended = retryd(&["import", "envoy", "-"], &input);
+        assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{input}\n{}", ended.err);
+        assert!(ended.err.contains(expected), "{input}: {}", ended.err);
     }
 }
 

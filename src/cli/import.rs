@@ -4,6 +4,8 @@
 //! Node (YAML or JSON, with places) ──> grpc, envoy, gateway_api ──> Imported ──> write ──> checked
 //!                                      └─ Reader: what is wrong, what is left out, what to know
 //! ```
+mod at;
+mod envoy;
 mod grpc;
 mod names;
 mod number;
@@ -23,6 +25,7 @@ use self::reader::{Reader, Unsaid};
 use super::node::Node;
 use super::{FINE, NO};
 use crate::budget::Budget;
+use crate::engine::{Categories, GrpcCodes, HttpStatuses, RetryOn, Rules, Statuses};
 use crate::policy::{self, FILE_BYTES_MAX, Policies, Policy, Rejected, text, yaml};
 
 #[derive(Debug, Args)]
@@ -38,12 +41,25 @@ pub(super) struct Import {
 enum Format {
     /// A service config of gRPC: `methodConfig`, `retryThrottling`
     GrpcServiceConfig,
+    /// Envoy v3: a RouteConfiguration, or a bootstrap with one
+    Envoy,
 }
 
 /// What a file says, as far as a policy file can.
 struct Imported {
     budgets: Vec<Budget>,
     policies: Vec<Policy>,
+}
+
+/// Nothing may be repeated.
+const NOTHING: RetryOn = RetryOn {
+    statuses: Statuses { http: HttpStatuses::of(&[]), grpc: GrpcCodes::of(&[]) },
+    categories: Categories::of(&[]),
+};
+
+/// Nothing is repeated, and no failure counts in a throttle.
+fn no_retries() -> Rules {
+    Rules { attempts_max: 1, retry_on: NOTHING, ..Rules::default() }
 }
 
 impl Import {
@@ -61,6 +77,7 @@ impl Import {
         let mut reader = Reader::default();
         let imported = match self.format {
             Format::GrpcServiceConfig => grpc::import(&mut reader, &documents),
+            Format::Envoy => envoy::import(&mut reader, &documents),
         };
         if !reader.problems.is_empty() {
             return Err(rejected(reader.problems).into());

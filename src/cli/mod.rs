@@ -56,7 +56,7 @@ enum Command {
     Test(test::Test),
     /// Decide a decision log anew, by another policy file, and tell what would change
     Replay(replay::Replay),
-    /// Print the policy that says what a file of gRPC, Envoy or Gateway API says, and list what none can say
+    /// Print the policy that says what a file of gRPC or Envoy says, and list what none can say
     Import(import::Import),
     /// Print what clients may do by themselves while retryd is out of reach
     Export(export::Export),

@@ -6,12 +6,12 @@ mod throttling;
 use std::collections::HashSet;
 
 use self::policy::{Retries, retries};
-use super::Imported;
+use super::at::{At, Fields};
 use super::names::Names;
-use super::reader::{At, Fields, Reader};
+use super::reader::Reader;
+use super::{Imported, no_retries};
 use crate::budget::{BudgetId, Payers};
 use crate::cli::node::{Node, Value};
-use crate::engine::{Categories, GrpcCodes, HttpStatuses, RetryOn, Rules, Statuses};
 use crate::policy::{Mode, Pattern, Policy, quoted};
 
 const IDEMPOTENCY: &str = "gRPC repeats a listed status whatever the method does; retryd does so only \
@@ -103,18 +103,6 @@ fn policies(
         reader.note(NOT_REPEATED);
     }
     policies
-}
-
-/// Nothing may be repeated, and no failure counts in a throttle.
-fn no_retries() -> Rules {
-    Rules { attempts_max: 1, retry_on: nothing(), ..Rules::default() }
-}
-
-fn nothing() -> RetryOn {
-    RetryOn {
-        statuses: Statuses { http: HttpStatuses::default(), grpc: GrpcCodes::default() },
-        categories: Categories::default(),
-    }
 }
 
 /// One name of a `methodConfig`, and what holds for it.

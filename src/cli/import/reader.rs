@@ -2,9 +2,10 @@
 //! to know. Whatever nobody took of a mapping is left out by name: nothing is lost in silence.
 use std::fmt;
 
+use super::at::{At, Fields};
 use super::number::{self, nanos};
-use crate::cli::node::{Entry, Node, Value};
-use crate::policy::{Place, Problem, quoted};
+use crate::cli::node::Value;
+use crate::policy::{Place, Problem};
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
@@ -24,20 +25,6 @@ pub(super) struct Unsaid {
     place: Place,
     path: String,
     why: String,
-}
-
-/// A value and the path to it, such as `methodConfig[0].retryPolicy`.
-#[derive(Clone, Debug)]
-pub(super) struct At<'a> {
-    pub(super) node: &'a Node,
-    path: String,
-}
-
-/// The keys of a mapping that nobody has taken yet.
-#[derive(Debug)]
-pub(super) struct Fields<'a> {
-    at: At<'a>,
-    left: Vec<&'a Entry>,
 }
 
 impl Reader {
@@ -140,6 +127,30 @@ impl Reader {
         Some(ms.min(max_ms))
     }
 
+    /// The values of these keys, in `snake_case`, wherever they stand below `at`.
+    pub(super) fn find<'a>(&self, at: At<'a>, keys: &[&str], found: &mut Vec<At<'a>>) {
+        match &at.node.value {
+            Value::Map(entries) => {
+                for entry in entries {
+                    let is_meant = |key: &&str| {
+                        *key == entry.key || key.replace('_', "").eq_ignore_ascii_case(&entry.key)
+                    };
+                    match keys.iter().any(is_meant) {
+                        true => found.push(at.key(entry)),
+                        false => self.find(at.key(entry), keys, found),
+                    }
+                }
+            }
+            Value::List(nodes) => {
+                for (place, node) in nodes.iter().enumerate() {
+                    let path = format!("{}[{place}]", at.path);
+                    self.find(At { node, path }, keys, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Leaves out what nobody took of a mapping, each key with a reason.
     pub(super) fn leave_rest(&mut self, fields: Fields<'_>, why: impl Fn(&str) -> &'static str) {
         for entry in &fields.left {
@@ -152,53 +163,6 @@ impl Reader {
                 });
             }
         }
-    }
-}
-
-impl<'a> At<'a> {
-    pub(super) fn root(node: &'a Node) -> At<'a> {
-        At { node, path: String::new() }
-    }
-
-    pub(super) fn text(&self) -> Option<&'a str> {
-        match &self.node.value {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn key(&self, entry: &'a Entry) -> At<'a> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "_-@/.".contains(c);
-        let key = match entry.key.chars().all(plain) && entry.key.len() <= 60 {
-            true => entry.key.clone(),
-            // Nothing of the file reaches a terminal as it is.
-            false => quoted(&entry.key),
-        };
-        let path = if self.path.is_empty() { key } else { format!("{}.{key}", self.path) };
-        At { node: &entry.node, path }
-    }
-}
-
-impl<'a> Fields<'a> {
-    /// The value of `key`. To proto-JSON and Kubernetes, null is the same as absent.
-    pub(super) fn take(&mut self, key: &str) -> Option<At<'a>> {
-        let place = self.left.iter().position(|entry| entry.key == key)?;
-        let at = self.at.key(self.left.remove(place));
-        (!matches!(at.node.value, Value::Null)).then_some(at)
-    }
-
-    /// The value of `key`, which has to be there.
-    pub(super) fn need(&mut self, reader: &mut Reader, key: &str) -> Option<At<'a>> {
-        let taken = self.take(key);
-        if taken.is_none() {
-            reader.refuse(&self.at, format_args!("needs `{key}`"));
-        }
-        taken
-    }
-
-    /// The mapping itself.
-    pub(super) fn at(&self) -> &At<'a> {
-        &self.at
     }
 }
 

@@ -1,6 +1,7 @@
 //! One `retryPolicy` of gRFC A6, as rules.
-use super::super::reader::{At, Fields, Reader};
-use super::{no_retries, nothing};
+use super::super::at::{At, Fields};
+use super::super::reader::Reader;
+use super::super::{NOTHING, no_retries};
 use crate::engine::{
     Backoff, Categories, Category, Failure, GrpcCode, GrpcCodes, Jitter, Judged, RetryOn, Rules,
     Statuses,
@@ -131,10 +132,9 @@ fn retry_on(reader: &mut Reader, at: &At<'_>) -> RetryOn {
         }
     }
     let unavailable = grpc.contains(GrpcCode::Unavailable);
-    let RetryOn { statuses: Statuses { http, .. }, categories: none } = nothing();
     RetryOn {
-        statuses: Statuses { http, grpc },
-        categories: if unavailable { UNAVAILABLE } else { none },
+        statuses: Statuses { grpc, ..NOTHING.statuses },
+        categories: if unavailable { UNAVAILABLE } else { NOTHING.categories },
     }
 }
 

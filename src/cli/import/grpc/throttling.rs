@@ -1,5 +1,6 @@
 //! `retryThrottling` of gRFC A6, as a budget.
-use super::super::reader::{At, Reader};
+use super::super::at::At;
+use super::super::reader::Reader;
 use crate::budget::{Budget, Limits, OnStoreLoss, Scope, throttle};
 
 const TOKENS_MAX: u64 = 1_000;
