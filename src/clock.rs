@@ -14,6 +14,26 @@ pub struct Now {
     pub unix_ms: u64,
 }
 
+/// A moment to measure from: finer than [`Now`], and cheaper. Only differences mean something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment {
+    ns: u64,
+}
+
+impl Moment {
+    /// Nanoseconds since an earlier moment.
+    pub fn ns_since(self, earlier: Moment) -> u64 {
+        self.ns.saturating_sub(earlier.ns)
+    }
+
+    /// On the clock of [`Now::monotonic_ms`].
+    pub fn monotonic_ms(self) -> u64 {
+        self.ns / NS_A_MS
+    }
+}
+
+const NS_A_MS: u64 = 1_000_000;
+
 /// Tells the time: the system's, or one that a test sets.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(Option<Arc<SetTime>>);
@@ -47,6 +67,15 @@ impl Clock {
         }
     }
 
+    /// The moment now.
+    pub fn moment(&self) -> Moment {
+        let ns = match &self.0 {
+            None => u64::try_from(since_start().as_nanos()).unwrap_or(u64::MAX),
+            Some(set) => set.monotonic_ms.load(Ordering::SeqCst).saturating_mul(NS_A_MS),
+        };
+        Moment { ns }
+    }
+
     /// The time now.
     pub fn now(&self) -> Now {
         match &self.0 {
@@ -60,12 +89,16 @@ impl Clock {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clock")]
-fn system_now() -> Now {
+fn since_start() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
-    let since_start = START.get_or_init(Instant::now).elapsed();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clock")]
+fn system_now() -> Now {
     let since_epoch =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Now { monotonic_ms: whole_ms(since_start), unix_ms: whole_ms(since_epoch) }
+    Now { monotonic_ms: whole_ms(since_start()), unix_ms: whole_ms(since_epoch) }
 }
 
 fn whole_ms(duration: Duration) -> u64 {

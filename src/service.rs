@@ -153,7 +153,10 @@ impl<S: Store> Retryd<S> {
 
     /// Counts a refusal where it is made, once for each refused question or entry.
     fn counted<T>(&self, parsed: Result<T, Refusal>) -> Result<T, Refusal> {
-        parsed.inspect_err(|refusal| self.metrics.refused(refusal.reason()))
+        parsed.inspect_err(|refusal| {
+            self.metrics.refused(refusal.reason());
+            refusal.violations().for_each(|violation| self.metrics.violated(violation.field));
+        })
     }
 }
 

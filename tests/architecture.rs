@@ -49,6 +49,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "server",
         &[
+            "admin::calls",
             "admin::lanes",
             "admin::metrics",
             "admin::ports",

@@ -1,36 +1,64 @@
 //! What the process counts. Each counter is looked up once, here: counting is one addition.
-use std::{fmt, sync::atomic::Ordering};
+use std::{
+    fmt, mem,
+    sync::{Arc, atomic::Ordering},
+};
 
+use parking_lot::Mutex;
 use prometheus_client::{
-    encoding::text,
+    encoding::{prometheus_text, text},
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
 
+use super::calls::Calls;
 use super::lanes::LaneMetrics;
 use super::log_lines::LogLines;
+use super::named::Named;
+pub use super::named::NamedCounts;
 use super::ports::{self, ConnectionCounts, Port};
 pub use super::refused::Refused;
 use super::reloads::Reloads;
 use super::store::StoreMetrics;
 use crate::budget::{Occupancy, StoreState};
-use crate::engine::Rule;
-
-/// The type of the text that [`Metrics::render`] writes.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type One = [(&'static str, &'static str); 1];
-type Two = [(&'static str, &'static str); 2];
+
+/// How metrics are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// The text format 0.0.4, for what is older.
+    Text,
+}
+
+impl Format {
+    /// Its media type.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Text => prometheus_text::CONTENT_TYPE,
+        }
+    }
+}
 
 /// Every metric of the process.
 pub struct Metrics {
     registry: Registry,
-    decisions: [Counter; Rule::ALL.len()],
+    named: Named,
+    /// Calls, whatever became of them.
+    pub calls: Arc<Calls>,
     refused: [Counter; Refused::ALL.len()],
     connections: [ConnectionCounts; Port::ALL.len()],
     /// Calls in flight, by their limits.
     pub lanes: LaneMetrics,
     policy: Family<[(&'static str, String); 1], Gauge>,
+    revision: Mutex<String>,
+    violations: Family<One, Counter>,
+    ready: Gauge,
+    /// Decisions without the shared store.
+    pub degraded: Counter,
     /// Enum numbers that the contract does not name, read as unspecified.
     pub unknown_enum_values: Counter,
     /// Hints that could not be read, taken as absent.
@@ -55,8 +83,9 @@ impl Metrics {
     pub fn new() -> Metrics {
         let mut registry = Registry::with_prefix("retryd");
 
-        let decisions = Family::<Two, Counter>::default();
-        registry.register("decisions", "Decisions, by verdict and reason", decisions.clone());
+        let named = Named::register(&mut registry);
+        let calls = Arc::new(Calls::new());
+        registry.register_collector(Box::new(Arc::clone(&calls)));
         let refused = Family::<One, Counter>::default();
         registry.register("requests_refused", "Requests refused, by reason", refused.clone());
         let build = Family::<One, Gauge>::default();
@@ -64,6 +93,11 @@ impl Metrics {
         build.get_or_create(&[("version", env!("CARGO_PKG_VERSION"))]).set(1);
         let policy = Family::default();
         registry.register("policy_info", "The revision of the policy in force", policy.clone());
+
+        let violations = Family::<One, Counter>::default();
+        registry.register("context_violations", "Wrong fields, by path", violations.clone());
+        let ready = Gauge::default();
+        registry.register("ready", "Whether this process wants to be asked", ready.clone());
 
         let reloads = Reloads::register(&mut registry);
         let balances = Gauge::default();
@@ -84,10 +118,11 @@ impl Metrics {
             usage_reports: counter("usage_reports", "Usage reports booked"),
             panics: counter("panics", "Calls that panicked"),
             deadlines_exceeded: counter("deadlines_exceeded", "Calls whose time was up"),
-            decisions: Rule::ALL.map(|rule| {
-                let verdict = if rule == Rule::Retryable { "RETRY" } else { "DO_NOT_RETRY" };
-                decisions.get_or_create_owned(&[("verdict", verdict), ("reason", rule.name())])
-            }),
+            degraded: counter("decisions_degraded", "Decisions without the shared store"),
+            named,
+            calls,
+            violations,
+            ready,
             refused: Refused::ALL
                 .map(|refused_for| refused.get_or_create_owned(&[("reason", refused_for.name())])),
             connections: ports::register(&mut registry),
@@ -95,14 +130,8 @@ impl Metrics {
             store: StoreMetrics::register(&mut registry),
             log_lines: LogLines::register(&mut registry),
             policy,
+            revision: Mutex::default(),
             registry,
-        }
-    }
-
-    /// Counts a decision by the rule that made it.
-    pub fn decided(&self, rule: Rule) {
-        if let Some(counter) = self.decisions.get(rule as usize) {
-            counter.inc();
         }
     }
 
@@ -133,11 +162,32 @@ impl Metrics {
         }
     }
 
-    /// Says which policy is in force, and since when.
-    pub fn set_policy(&self, revision: &str, unix_ms: u64) {
+    /// Counts a wrong field of a request.
+    pub fn violated(&self, field: &'static str) {
+        self.violations.get_or_create(&[("field", field)]).inc();
+    }
+
+    /// Says which revision of the policy file is in force, and since when. Hands out the counters of
+    /// its policies and budgets, in the order of the file.
+    pub fn in_force(
+        &self,
+        revision: &str,
+        policies: &[&str],
+        budgets: &[&str],
+        unix_ms: u64,
+    ) -> NamedCounts {
         self.reloads.set_success(unix_ms);
-        self.policy.clear();
         self.policy.get_or_create(&[("revision", revision.to_owned())]).set(1);
+        let before = mem::replace(&mut *self.revision.lock(), revision.to_owned());
+        if before != revision {
+            self.policy.remove(&[("revision", before)]);
+        }
+        self.named.of(policies, budgets)
+    }
+
+    /// Says whether this process wants to be asked.
+    pub fn set_ready(&self, is_ready: bool) {
+        self.ready.set(i64::from(is_ready));
     }
 
     /// Says how full the store of budgets is.
@@ -159,14 +209,17 @@ impl Metrics {
         LogLines::of(&self.log_lines)
     }
 
-    /// All of it, as OpenMetrics text.
+    /// All of it, as text.
     ///
     /// # Errors
     ///
     /// If a metric cannot be written; none of these should.
-    pub fn render(&self) -> Result<String, fmt::Error> {
+    pub fn render(&self, format: Format) -> Result<String, fmt::Error> {
         let mut written = String::new();
-        text::encode(&mut written, &self.registry)?;
+        match format {
+            Format::OpenMetrics => text::encode(&mut written, &self.registry)?,
+            Format::Text => prometheus_text::encode(&mut written, &self.registry)?,
+        }
         Ok(written)
     }
 }
@@ -184,70 +237,4 @@ impl fmt::Debug for Metrics {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_counter_has_the_name_that_it_counts() {
-        let metrics = Metrics::new();
-        for (count, rule) in (1..).zip(Rule::ALL) {
-            (0..count).for_each(|_| metrics.decided(rule));
-        }
-        for (count, reason) in (1..).zip(Refused::ALL) {
-            (0..count).for_each(|_| metrics.refused(reason));
-        }
-        for (count, port) in (1..).zip(Port::ALL) {
-            metrics.connections(port).open.set(count);
-        }
-        metrics.set_policy("old", 1_000);
-        metrics.set_policy("new", 2_999);
-        metrics.set_occupancy(Occupancy { balances: 7, looked_at: 0, evicted: 8, overflowed: 9 });
-        metrics.reloads.refused("why", 3_000);
-        assert!(!metrics.render().unwrap().contains("retryd_store_up "), "there is no store");
-        metrics.set_store(StoreState {
-            is_lost: false,
-            replicas: 2,
-            answered: 3,
-            refused: 4,
-            unknown: 5,
-            losses: 6,
-            waiting: 7,
-            leased: 8,
-        });
-
-        let text = metrics.render().unwrap();
-        let has = |line: String| assert!(text.lines().any(|has| has == line), "{line}\n{text}");
-        for (count, rule) in (1..).zip(Rule::ALL) {
-            let verdict = if rule == Rule::Retryable { "RETRY" } else { "DO_NOT_RETRY" };
-            let name = rule.name();
-            has(format!(
-                "retryd_decisions_total{{verdict=\"{verdict}\",reason=\"{name}\"}} {count}"
-            ));
-        }
-        for (count, reason) in (1..).zip(Refused::ALL) {
-            let name = reason.name();
-            has(format!("retryd_requests_refused_total{{reason=\"{name}\"}} {count}"));
-        }
-        for (count, port) in (1..).zip(Port::ALL) {
-            has(format!("retryd_connections_open{{port=\"{}\"}} {count}", port.name()));
-        }
-        has("retryd_policy_info{revision=\"new\"} 1".to_owned());
-        has("retryd_balances 7".to_owned());
-        has("retryd_store_up 1".to_owned());
-        has("retryd_store_replicas 2".to_owned());
-        has("retryd_store_exchanges_total{outcome=\"answered\"} 3".to_owned());
-        has("retryd_store_exchanges_total{outcome=\"refused\"} 4".to_owned());
-        has("retryd_store_exchanges_total{outcome=\"unknown\"} 5".to_owned());
-        has("retryd_store_losses_total 6".to_owned());
-        has("retryd_store_balances 7".to_owned());
-        has("retryd_store_tokens_leased_total 8".to_owned());
-        has("retryd_balances_evicted_total 8".to_owned());
-        has("retryd_overflow_uses_total 9".to_owned());
-        has("retryd_policy_reloads_total{outcome=\"applied\"} 0".to_owned());
-        has("retryd_policy_reloads_total{outcome=\"refused\"} 1".to_owned());
-        has("retryd_policy_last_reload_successful 0".to_owned());
-        has("retryd_policy_last_reload_success_timestamp_seconds 2".to_owned());
-        assert!(!text.contains("\"old\""), "{text}");
-        assert!(text.ends_with("# EOF\n"), "{text}");
-    }
-}
+mod tests;

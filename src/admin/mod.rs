@@ -1,7 +1,9 @@
 //! The admin listener: probes, metrics and the console over HTTP/1.1, for people and scrapers.
+pub mod calls;
 pub mod lanes;
 pub mod log_lines;
 pub mod metrics;
+mod named;
 pub mod ports;
 mod refused;
 pub mod reloads;
@@ -12,7 +14,10 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Router,
     extract::{RawQuery, State},
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::{
+        HeaderMap, StatusCode,
+        header::{ACCEPT, CONTENT_TYPE},
+    },
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -29,7 +34,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::budget::{Occupancy, Sharing};
 use crate::server::{Acceptor, Bound, ConnectInfo, Drain, Health, Serve, Slots};
-use metrics::Metrics;
+use metrics::{Format, Metrics};
 use ports::Port;
 
 /// What the admin listener shows.
@@ -61,9 +66,11 @@ impl Admin {
     pub async fn run(self, bound: Bound, drain: Drain) {
         tracing::info!(listen = %bound.local(), port = Port::Admin.name(), "listening");
         let end = drain.ended().clone();
+        let counts = self.metrics.connections(Port::Admin);
+        counts.limit.set(i64::try_from(CONNECTIONS_MAX).unwrap_or(i64::MAX));
         let acceptor = Acceptor {
-            counts: self.metrics.connections(Port::Admin).clone(),
-            slots: Slots::new(CONNECTIONS_MAX, self.metrics.connections(Port::Admin).open.clone()),
+            counts: counts.clone(),
+            slots: Slots::new(CONNECTIONS_MAX, counts.open.clone()),
             peers: None,
             connections: TaskTracker::new(),
             serve: Http1 { router: self.router(), end: end.clone() },
@@ -82,13 +89,22 @@ impl Admin {
     }
 }
 
+impl Admin {
+    /// What must hold so that calls may come.
+    fn checks(&self) -> [(&'static str, bool); 2] {
+        [("started", self.health.is_started()), ("not-draining", !self.health.is_draining())]
+    }
+
+    fn is_ready(&self) -> bool {
+        self.checks().iter().all(|(_, holds)| *holds)
+    }
+}
+
 async fn readyz(State(admin): State<Arc<Admin>>, RawQuery(query): RawQuery) -> Response {
-    let checks =
-        [("started", admin.health.is_started()), ("not-draining", !admin.health.is_draining())];
-    let is_ready = checks.iter().all(|(_, holds)| *holds);
+    let is_ready = admin.is_ready();
     let mut text = String::new();
     if query.is_some_and(|query| query.split('&').any(|key| key.starts_with("verbose"))) {
-        for (name, holds) in checks {
+        for (name, holds) in admin.checks() {
             text.push_str(if holds { "[+] " } else { "[-] " });
             text.push_str(name);
             text.push('\n');
@@ -111,15 +127,24 @@ async fn readyz(State(admin): State<Arc<Admin>>, RawQuery(query): RawQuery) -> R
     (status, text).into_response()
 }
 
-async fn render(State(admin): State<Arc<Admin>>) -> Response {
+async fn render(State(admin): State<Arc<Admin>>, headers: HeaderMap) -> Response {
+    let format = wanted(&headers);
+    admin.metrics.set_ready(admin.is_ready());
     admin.metrics.set_occupancy((admin.occupancy)());
     if let Some(sharing) = &admin.sharing {
         admin.metrics.set_store(sharing.state());
     }
-    match admin.metrics.render() {
-        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+    match admin.metrics.render(format) {
+        Ok(text) => ([(CONTENT_TYPE, format.content_type())], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
+}
+
+/// The older format for those alone who ask for it and for no OpenMetrics.
+fn wanted(headers: &HeaderMap) -> Format {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let older = accept.contains("text/plain") && !accept.contains("application/openmetrics-text");
+    if older { Format::Text } else { Format::OpenMetrics }
 }
 
 #[derive(Clone)]

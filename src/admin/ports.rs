@@ -33,6 +33,8 @@ impl Port {
 pub struct ConnectionCounts {
     /// Open now.
     pub open: Gauge,
+    /// As many may be open at a time.
+    pub limit: Gauge,
     /// Accepted, whatever became of them.
     pub accepted: Counter,
     /// Closed at once, since as many as allowed were open.
@@ -51,6 +53,8 @@ pub struct ConnectionCounts {
 pub(super) fn register(registry: &mut Registry) -> [ConnectionCounts; Port::ALL.len()] {
     let open = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     registry.register("connections_open", "Connections open now", open.clone());
+    let limit = Family::<[(&'static str, &'static str); 1], Gauge>::default();
+    registry.register("connections_limit", "Connections that may be open", limit.clone());
     let accepted = Family::<[(&'static str, &'static str); 1], Counter>::default();
     registry.register("connections_accepted", "Connections accepted", accepted.clone());
     let refused = Family::<[(&'static str, &'static str); 2], Counter>::default();
@@ -63,6 +67,7 @@ pub(super) fn register(registry: &mut Registry) -> [ConnectionCounts; Port::ALL.
         let port = ("port", port.name());
         ConnectionCounts {
             open: open.get_or_create_owned(&[port]),
+            limit: limit.get_or_create_owned(&[port]),
             accepted: accepted.get_or_create_owned(&[port]),
             refused_full: refused.get_or_create_owned(&[port, ("cause", "full")]),
             refused_peer: refused.get_or_create_owned(&[port, ("cause", "peer")]),

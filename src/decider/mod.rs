@@ -11,11 +11,13 @@ use parking_lot::Mutex;
 pub use self::budgets::Acquired;
 pub use self::question::{Answer, Outcome, Question};
 pub use self::said::Said;
-use crate::admin::metrics::Metrics;
-use crate::budget::{Account as _, Ask, Grant, Occupancy, Once, Purpose, Store, Turn, Usage};
+use crate::admin::metrics::{Metrics, NamedCounts};
+use crate::budget::{
+    Account as _, Ask, BudgetId, Grant, Occupancy, Once, Purpose, Store, Turn, Usage,
+};
 use crate::clock::{Clock, Dice, Now};
 use crate::engine;
-use crate::policy::{Mode, Policies};
+use crate::policy::{Mode, Policies, Policy};
 
 /// Answers questions by one set of policies and one store of budgets.
 #[derive(Debug)]
@@ -36,6 +38,7 @@ pub struct Decider<S> {
 struct Revision<S> {
     policies: Policies,
     store: S,
+    counts: NamedCounts,
 }
 
 impl<S: Store> Decider<S> {
@@ -47,9 +50,9 @@ impl<S: Store> Decider<S> {
         dice: Dice,
         metrics: Arc<Metrics>,
     ) -> Decider<S> {
-        metrics.set_policy(policies.revision(), clock.now().unix_ms);
+        let counts = counts_of(&policies, &metrics, clock.now());
         Decider {
-            revision: ArcSwap::from_pointee(Revision { policies, store }),
+            revision: ArcSwap::from_pointee(Revision { policies, store, counts }),
             reloading: Mutex::new(()),
             once: Once::new(),
             leases: AtomicU64::new(0),
@@ -81,7 +84,9 @@ impl<S: Store> Decider<S> {
                 self.metrics.usage_reports.inc();
             }
             revision.decide(question, turn, grant, now.monotonic_ms, draw, |answer| {
-                self.metrics.decided(answer.outcome.reason());
+                if answer.degraded {
+                    self.metrics.degraded.inc();
+                }
                 tell(answer)
             })
         })
@@ -95,8 +100,8 @@ impl<S: Store> Decider<S> {
             let before = self.revision.load();
             before.store.succeeded_by(policies.budgets(), now.monotonic_ms)
         };
-        self.metrics.set_policy(policies.revision(), now.unix_ms);
-        self.revision.store(Arc::new(Revision { policies, store }));
+        let counts = counts_of(&policies, &self.metrics, now);
+        self.revision.store(Arc::new(Revision { policies, store, counts }));
         self.revision.load().store.settle();
     }
 
@@ -121,7 +126,7 @@ impl<S: Store> Revision<S> {
         draw: u32,
         tell: impl FnOnce(&Answer<'_>) -> R,
     ) -> R {
-        let policy = self.policies.find(question.tenant, question.operation);
+        let (place, policy) = self.policies.find_at(question.tenant, question.operation);
         let mut facts = question.facts(policy, draw);
         let ask = Ask {
             holder: policy.holder(question.tenant, question.operation),
@@ -148,6 +153,10 @@ impl<S: Store> Revision<S> {
             Outcome::Outrun(_, coverage) => *coverage,
             Outcome::Retry(..) | Outcome::DoNotRetry(_) => facts.budget,
         };
+        self.counts.decided(place, outcome.reason());
+        if let Some(budget) = outcome.refused_by(&facts) {
+            self.count_denial(policy, budget);
+        }
         tell(&Answer {
             outcome,
             coverage,
@@ -162,4 +171,21 @@ impl<S: Store> Revision<S> {
             class: facts.failure.class(),
         })
     }
+
+    /// Counts a no of the budget with this name, which is one of the policy's few.
+    fn count_denial(&self, policy: &Policy, budget: &str) {
+        let is_it = |BudgetId(place): &&BudgetId| {
+            self.policies.budgets().get(*place).is_some_and(|known| &*known.name == budget)
+        };
+        if let Some(BudgetId(place)) = policy.payers.ids().iter().find(is_it) {
+            self.counts.denied(*place);
+        }
+    }
+}
+
+/// Says that these policies are in force, and takes their counters.
+fn counts_of(policies: &Policies, metrics: &Metrics, now: Now) -> NamedCounts {
+    let names: Vec<&str> = policies.policies().map(|policy| &*policy.name).collect();
+    let budgets: Vec<&str> = policies.budgets().iter().map(|budget| &*budget.name).collect();
+    metrics.in_force(policies.revision(), &names, &budgets, now.unix_ms)
 }

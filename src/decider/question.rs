@@ -116,6 +116,19 @@ impl<'a> Outcome<'a> {
         }
     }
 
+    /// The budget that refused, if one did.
+    pub(super) fn refused_by(&self, facts: &Facts<'a>) -> Option<&'a str> {
+        let coverage = match self {
+            Outcome::DoNotRetry(denied) if denied.rule() == Rule::BudgetExhausted => facts.budget,
+            Outcome::Outrun(_, coverage) => *coverage,
+            Outcome::DoNotRetry(_) | Outcome::Retry(..) => return None,
+        };
+        match coverage {
+            Coverage::Exhausted(purse) => Some(purse.budget),
+            Coverage::Unbudgeted | Coverage::Covered(_) | Coverage::Remembered(_) => None,
+        }
+    }
+
     /// The rules that were asked. Of a no, the last one objected.
     pub fn steps(&self) -> Vec<Step<'a>> {
         match self {

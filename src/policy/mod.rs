@@ -104,7 +104,14 @@ pub struct Caller {
 impl Policies {
     /// The first policy that matches.
     pub fn find(&self, tenant: &str, operation: &str) -> &Policy {
-        self.earlier.iter().find(|policy| policy.matches(tenant, operation)).unwrap_or(&self.last)
+        self.find_at(tenant, operation).1
+    }
+
+    /// The first policy that matches, and its place in the order of matching.
+    pub fn find_at(&self, tenant: &str, operation: &str) -> (usize, &Policy) {
+        let mut earlier = self.earlier.iter().enumerate();
+        let found = earlier.find(|(_, policy)| policy.matches(tenant, operation));
+        found.unwrap_or((self.earlier.len(), &self.last))
     }
 
     /// Reads and checks the file at `path`, or the only one in the directory there.

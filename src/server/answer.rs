@@ -12,15 +12,17 @@ use http::{HeaderValue, Response, header::CONTENT_TYPE};
 use http_body::Frame;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
-use tonic::{Status, body::Body};
+use tonic::{Code, Status, body::Body};
 
-use super::{call::Origin, deadline::Deadline, endings, slots::Slot};
+use super::{call::Origin, deadline::Deadline, endings, slots::Slot, timed::Timed};
 use crate::admin::metrics::Refused;
 
 /// The body of an answer. While it lives, its call is in flight.
 pub(super) struct Answer {
     content: Content,
     origin: Arc<Origin>,
+    /// Until the end is told.
+    timed: Option<Timed>,
     is_ours: bool,
     deadline: Option<Deadline>,
     // Held until the answer has left.
@@ -48,35 +50,63 @@ impl Answer {
     pub(super) fn of(
         body: Body,
         origin: Arc<Origin>,
+        timed: Option<Timed>,
         is_ours: bool,
         deadline: Option<Deadline>,
         slot: Option<Slot>,
     ) -> Answer {
         let content = Content::Service(body);
-        Answer { content, origin, is_ours, deadline, _slot: slot, alarms: None }
+        Answer { content, origin, timed, is_ours, deadline, _slot: slot, alarms: None }
+    }
+
+    /// A whole response: a status, whose end was told before.
+    pub(super) fn ending(status: Status, origin: Arc<Origin>) -> Response<Answer> {
+        status.into_http::<()>().map(|()| Answer::empty(origin))
     }
 
     pub(super) fn empty(origin: Arc<Origin>) -> Answer {
-        Answer::ours(Content::Over, origin, None)
+        Answer::ours(Content::Over, None, origin, None)
     }
 
     /// A whole response: a message that stands behind its prefix, and an OK.
     pub(super) fn message(
         message: Bytes,
+        timed: Option<Timed>,
         origin: Arc<Origin>,
         slot: Option<Slot>,
     ) -> Response<Answer> {
-        let mut response = Response::new(Answer::ours(Content::Message(message), origin, slot));
+        let ours = Answer::ours(Content::Message(message), timed, origin, slot);
+        let mut response = Response::new(ours);
         let grpc = HeaderValue::from_static("application/grpc");
         response.headers_mut().insert(CONTENT_TYPE, grpc);
         response
     }
 
-    fn ours(content: Content, origin: Arc<Origin>, slot: Option<Slot>) -> Answer {
-        Answer { content, origin, is_ours: false, deadline: None, _slot: slot, alarms: None }
+    fn ours(
+        content: Content,
+        timed: Option<Timed>,
+        origin: Arc<Origin>,
+        slot: Option<Slot>,
+    ) -> Answer {
+        Answer { content, origin, timed, is_ours: false, deadline: None, _slot: slot, alarms: None }
     }
 
-    fn frame(&self, frame: Frame<Bytes>) -> Frame<Bytes> {
+    fn end(&mut self, code: Code) {
+        if let Some(timed) = self.timed.take() {
+            timed.end(code, &self.origin);
+        }
+    }
+
+    /// What leaves of what a service sends.
+    fn frame(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        let frame = self.in_our_words(frame);
+        if let Some(trailers) = frame.trailers_ref() {
+            self.end(endings::code(trailers).unwrap_or(Code::Unknown));
+        }
+        frame
+    }
+
+    fn in_our_words(&self, frame: Frame<Bytes>) -> Frame<Bytes> {
         match frame.trailers_ref() {
             Some(trailers) if self.is_ours && endings::is_too_large(trailers) => {
                 self.origin.metrics.refused(Refused::MessageTooLarge);
@@ -135,7 +165,13 @@ impl http_body::Body for Answer {
         let this = &mut *self;
         let body = match &mut this.content {
             Content::Service(body) => body,
-            content => return Poll::Ready(content.next().map(Ok)),
+            content => {
+                let frame = content.next();
+                if frame.as_ref().is_some_and(Frame::is_trailers) {
+                    this.end(Code::Ok);
+                }
+                return Poll::Ready(frame.map(Ok));
+            }
         };
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx)));
         let ending = match polled {
@@ -149,6 +185,7 @@ impl http_body::Body for Answer {
             }
         };
         this.content = Content::Over;
+        this.end(ending.code());
         Poll::Ready(Some(Ok(Frame::trailers(endings::trailers(&ending)))))
     }
 
@@ -158,5 +195,12 @@ impl http_body::Body for Answer {
             Content::Message(_) | Content::Ok => false,
             Content::Over => true,
         }
+    }
+}
+
+impl Drop for Answer {
+    /// The caller has given up, or its connection is gone.
+    fn drop(&mut self) {
+        self.end(Code::Cancelled);
     }
 }

@@ -14,7 +14,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
-use tonic::{Status, body::Body, service::Routes};
+use tonic::{Code, Status, body::Body, service::Routes};
 use tower::Service;
 
 use super::{
@@ -27,6 +27,7 @@ use super::{
     limits::GRACE,
     not_grpc::not_grpc,
     slots::Slot,
+    timed::Timed,
 };
 use crate::{
     admin::{
@@ -72,18 +73,23 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             *response.status_mut() = refused;
             return Call::Refused(ready(response));
         }
+        let timed = Timed::begin(request.uri().path(), &origin);
         let timeout = deadline::timeout(request.headers());
         if timeout == Some(Duration::ZERO) {
             origin.metrics.deadlines_exceeded.inc();
-            return Call::Refused(ready(ended_by(endings::deadline_exceeded(), origin)));
+            timed.end(Code::DeadlineExceeded, &origin);
+            return Call::Refused(ready(Answer::ending(endings::deadline_exceeded(), origin)));
         }
-        let deadline = timeout.map(|timeout| Deadline::after(timeout, origin.clock.now()));
+        let deadline = timeout.map(|timeout| Deadline::since(timed.began(), timeout));
         let is_ours = request.uri().path().starts_with(OURS);
         let is_at_once = origin.served.at_once.as_ref().is_some_and(|it| it.takes(&request));
         let lane = if is_at_once { Lane::Calls } else { lanes::lane_of(request.uri().path()) };
         let slot = match lanes::is_long(lane).then(|| origin.take_place(lane)).transpose() {
             Ok(slot) => slot,
-            Err(overloaded) => return Call::Refused(ready(ended_by(overloaded, origin))),
+            Err(overloaded) => {
+                timed.end(overloaded.code(), &origin);
+                return Call::Refused(ready(Answer::ending(overloaded, origin)));
+            }
         };
         let way = if is_at_once {
             Way::AtOnce(Reading::of(request))
@@ -93,6 +99,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
         Call::Begun(Begun {
             way,
             origin,
+            timed: Some(timed),
             is_ours,
             lane,
             slot,
@@ -128,6 +135,8 @@ pub(super) enum Call {
 pub(super) struct Begun {
     way: Way,
     origin: Arc<Origin>,
+    /// Until the call is answered.
+    timed: Option<Timed>,
     is_ours: bool,
     lane: Lane,
     // Taken when the call waits for the first time. Most calls never wait.
@@ -161,14 +170,14 @@ impl Begun {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Response<Answer>> {
         match catch_unwind(AssertUnwindSafe(|| self.poll_way(cx))) {
             Ok(Poll::Ready(Ok(message))) => {
-                let slot = self.slot.take();
-                Poll::Ready(Answer::message(message, Arc::clone(&self.origin), slot))
+                let (timed, slot) = (self.timed.take(), self.slot.take());
+                Poll::Ready(Answer::message(message, timed, Arc::clone(&self.origin), slot))
             }
             Ok(Poll::Ready(Err(response))) => Poll::Ready(self.answered(response)),
             Ok(Poll::Pending) => self.poll_wait(cx),
             Err(_) => {
                 self.origin.metrics.panics.inc();
-                Poll::Ready(ended_by(endings::panicked(), Arc::clone(&self.origin)))
+                Poll::Ready(self.ended_by(endings::panicked()))
             }
         }
     }
@@ -193,16 +202,30 @@ impl Begun {
     }
 
     fn answered(&mut self, response: Response<Body>) -> Response<Answer> {
-        let origin = Arc::clone(&self.origin);
         if self.is_ours && endings::is_too_large(response.headers()) {
-            origin.metrics.refused(Refused::MessageTooLarge);
-            return ended_by(endings::too_large(response.headers()), origin);
+            self.origin.metrics.refused(Refused::MessageTooLarge);
+            return self.ended_by(endings::too_large(response.headers()));
         }
         if self.is_ours && endings::is_not_protobuf(response.headers()) {
-            origin.metrics.refused(Refused::NotProtobuf);
+            self.origin.metrics.refused(Refused::NotProtobuf);
         }
-        let (is_ours, deadline, slot) = (self.is_ours, self.deadline, self.slot.take());
-        response.map(|body| Answer::of(body, origin, is_ours, deadline, slot))
+        if let Some(code) = endings::code(response.headers()) {
+            self.end(code);
+        }
+        let (origin, timed, slot) =
+            (Arc::clone(&self.origin), self.timed.take(), self.slot.take());
+        response.map(|body| Answer::of(body, origin, timed, self.is_ours, self.deadline, slot))
+    }
+
+    fn ended_by(&mut self, status: Status) -> Response<Answer> {
+        self.end(status.code());
+        Answer::ending(status, Arc::clone(&self.origin))
+    }
+
+    fn end(&mut self, code: Code) {
+        if let Some(timed) = self.timed.take() {
+            timed.end(code, &self.origin);
+        }
     }
 
     /// The call waits: for its request, or for something that its service does. For that it needs a
@@ -216,7 +239,7 @@ impl Begun {
             let grace = self.grace.get_or_insert_with(|| Box::pin(sleep(GRACE)));
             if grace.as_mut().poll(cx).is_ready() {
                 let overloaded = self.origin.places.shed(self.lane, self.origin.clock.now());
-                return Poll::Ready(ended_by(overloaded, Arc::clone(&self.origin)));
+                return Poll::Ready(self.ended_by(overloaded));
             }
         }
         self.poll_alarm(cx)
@@ -226,17 +249,18 @@ impl Begun {
         let cap = self.origin.request_max;
         let timeout = self.timeout.filter(|timeout| *timeout < cap);
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep(timeout.unwrap_or(cap))));
-        alarm.as_mut().poll(cx).map(|()| {
-            self.origin.metrics.deadlines_exceeded.inc();
-            let ending = match timeout {
-                Some(_) => endings::deadline_exceeded(),
-                None => endings::request_incomplete(),
-            };
-            ended_by(ending, Arc::clone(&self.origin))
-        })
+        ready!(alarm.as_mut().poll(cx));
+        self.origin.metrics.deadlines_exceeded.inc();
+        Poll::Ready(self.ended_by(match timeout {
+            Some(_) => endings::deadline_exceeded(),
+            None => endings::request_incomplete(),
+        }))
     }
 }
 
-fn ended_by(status: Status, origin: Arc<Origin>) -> Response<Answer> {
-    status.into_http::<()>().map(|()| Answer::empty(origin))
+impl Drop for Begun {
+    /// The caller has given up.
+    fn drop(&mut self) {
+        self.end(Code::Cancelled);
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 
-use crate::clock::Now;
+use crate::clock::{Moment, Now};
 
 // Read in each call, so it is not read as a name each time.
 static HEADER: HeaderName = HeaderName::from_static("grpc-timeout");
@@ -22,11 +22,19 @@ pub struct Deadline {
 impl Deadline {
     /// The deadline of a request that arrived `now`.
     pub fn after(timeout: Duration, now: Now) -> Deadline {
+        Deadline::counted(timeout, now.monotonic_ms)
+    }
+
+    pub(super) fn since(arrived: Moment, timeout: Duration) -> Deadline {
+        Deadline::counted(timeout, arrived.monotonic_ms())
+    }
+
+    fn counted(timeout: Duration, from_ms: u64) -> Deadline {
         // Readings of the clock are whole milliseconds, rounded down: rounding up here means that a
         // deadline never seems to have passed before it has.
         let timeout_ms = timeout.as_nanos().div_ceil(1_000_000);
         let timeout_ms = u64::try_from(timeout_ms).unwrap_or(u64::MAX);
-        Deadline { monotonic_ms: now.monotonic_ms.saturating_add(timeout_ms) }
+        Deadline { monotonic_ms: from_ms.saturating_add(timeout_ms) }
     }
 
     /// Whether the caller no longer waits.

@@ -1,6 +1,6 @@
 //! How a call ends when it is the server, and not a service, that ends it.
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tonic::Status;
+use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use crate::admin::metrics::Refused;
@@ -49,6 +49,11 @@ pub(super) fn too_large(headers: &HeaderMap) -> Status {
     let text = text.as_ref().map_or("", Status::message);
     // tonic's words say how large it was, and how large it may be.
     Refusal::MessageTooLarge.saying(text.strip_prefix("Error, ").unwrap_or(text))
+}
+
+/// How a call ended, by its trailers, or by the head of an answer that is nothing else.
+pub(super) fn code(headers: &HeaderMap) -> Option<Code> {
+    headers.get(&STATUS).map(|code| Code::from_bytes(code.as_bytes()))
 }
 
 /// The trailers of a call that went well.

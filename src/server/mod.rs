@@ -29,6 +29,7 @@ mod listen;
 mod not_grpc;
 mod peers;
 mod slots;
+mod timed;
 
 pub(crate) use accept::{Acceptor, Serve};
 pub use at_once::AtOnce;
@@ -159,6 +160,7 @@ impl Start {
         let slots = Slots::new(limits.connections_max, counts.open.clone());
         // Probes have places of their own, whoever sends them.
         let peers = (port == Port::Calls).then(|| Peers::new(limits.connections_per_peer_max));
+        counts.limit.set(i64::try_from(limits.connections_max).unwrap_or(i64::MAX));
         let serve = connection::Http2::new(connection::Port {
             served: Arc::new(served),
             limits,

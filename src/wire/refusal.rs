@@ -63,6 +63,15 @@ impl Refusal {
         Status::with_error_details_and_metadata(self.code(), message, details, metadata)
     }
 
+    /// Every wrong field.
+    pub fn violations(&self) -> impl Iterator<Item = &Violation> {
+        let violations = match self {
+            Refusal::ContextInvalid(violations) => Some(violations),
+            Refusal::NotProtobuf | Refusal::MessageTooLarge | Refusal::Stopping => None,
+        };
+        violations.into_iter().flat_map(Violations::iter)
+    }
+
     fn message(&self) -> String {
         match self {
             // Field paths only: what the caller sent is not echoed.

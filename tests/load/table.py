@@ -7,7 +7,7 @@ import ratio
 from calls import Call, calls_of, late_ms, latencies
 from plan import Ask, Plan
 
-DECISIONS = re.compile(r'retryd_decisions_total\{verdict="\w+",reason="(\w+)"\}')
+DECISIONS = re.compile(r'retryd_decisions_total\{verdict="\w+",reason="(\w+)",policy="[^"]+"\}')
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,10 @@ class Outcome:
         self.begin = min(call.began for call in self.calls)
         self.end = max(call.ended for call in self.calls)
         self.errors = Counter(call.status for call in self.calls if call.status != "OK")
-        found = ((DECISIONS.fullmatch(name), count) for name, count in run.metrics.items())
-        self.decided = Counter({name[1]: count for name, count in found if name})
+        self.decided: Counter = Counter()
+        for name, count in run.metrics.items():
+            if found := DECISIONS.fullmatch(name):
+                self.decided[found[1]] += count
         self.granted = self.decided["RETRYABLE"]
         # Where attempts were repeated below ghz, nobody knows which was which call.
         self.is_known = all(len(calls) == plan.calls for calls in self.by_ghz)

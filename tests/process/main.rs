@@ -12,6 +12,7 @@ mod decision_log;
 mod drain;
 mod flood;
 mod limits;
+mod metrics;
 mod once;
 mod policy_tests;
 mod reload;

@@ -137,9 +137,16 @@ impl Process {
 
     /// What the admin port answers, from the status line on.
     pub(crate) async fn page(&self, path: &str) -> String {
+        self.page_as(path, "*/*").await
+    }
+
+    /// The same, for a reader that accepts these media types.
+    pub(crate) async fn page_as(&self, path: &str, accept: &str) -> String {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = TcpStream::connect(self.admin).await.unwrap();
-        let head = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nhost: a\r\naccept: {accept}\r\nconnection: close\r\n\r\n"
+        );
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();

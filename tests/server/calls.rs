@@ -1,4 +1,5 @@
 //! What becomes of one call.
+use retryd::admin::metrics::Format;
 use tonic::Code;
 use tonic_types::StatusExt as _;
 
@@ -73,7 +74,7 @@ async fn a_message_over_the_limit_is_resource_exhausted() {
     open.body.send_data(vec![0, 0xff, 0xff, 0xff, 0xff].into(), false).unwrap();
     assert_eq!(open.answer().await.unwrap().code(), Code::ResourceExhausted);
 
-    let text = running.metrics.render().unwrap();
+    let text = running.metrics.render(Format::OpenMetrics).unwrap();
     assert!(
         text.contains("retryd_requests_refused_total{reason=\"MESSAGE_TOO_LARGE\"} 2"),
         "{text}"

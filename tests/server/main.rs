@@ -11,6 +11,7 @@ mod at_once;
 mod calls;
 mod connections;
 mod drain;
+mod durations;
 mod limits;
 mod listen;
 mod support;
