@@ -21,6 +21,7 @@ pub use super::refused::Refused;
 use super::reloads::Reloads;
 use super::store::StoreMetrics;
 use crate::budget::{Occupancy, StoreState};
+use crate::engine::Rule;
 
 type One = [(&'static str, &'static str); 1];
 
@@ -144,7 +145,7 @@ impl Metrics {
 
     /// How often each rule has decided, in the order of [`Rule::ALL`].
     pub fn decisions(&self) -> [u64; Rule::ALL.len()] {
-        self.decisions.each_ref().map(Counter::get)
+        self.named.decisions()
     }
 
     /// How many requests were refused for each reason, in the order of [`Refused::ALL`].

@@ -65,6 +65,12 @@ impl Named {
     pub(super) fn of(&self, policies: &[&str], budgets: &[&str]) -> NamedCounts {
         NamedCounts { decisions: self.policies.of(policies), denials: self.budgets.of(budgets) }
     }
+
+    /// Decisions by the rule that made them, in the order of [`Rule::ALL`], those of policies that are
+    /// gone too.
+    pub(super) fn decisions(&self) -> [u64; Rule::ALL.len()] {
+        self.policies.sums()
+    }
 }
 
 type Labels = Vec<(&'static str, String)>;
@@ -74,7 +80,20 @@ type Labels = Vec<(&'static str, String)>;
 struct ByName<const N: usize> {
     family: Family<Labels, Counter>,
     labels: fn(&str) -> [Labels; N],
-    shown: Mutex<BTreeSet<String>>,
+    shown: Mutex<Shown<N>>,
+}
+
+#[derive(Debug)]
+struct Shown<const N: usize> {
+    names: BTreeSet<String>,
+    /// What was counted for names that show no longer.
+    gone: [u64; N],
+}
+
+impl<const N: usize> Default for Shown<N> {
+    fn default() -> Shown<N> {
+        Shown { names: BTreeSet::new(), gone: [0; N] }
+    }
 }
 
 impl<const N: usize> ByName<N> {
@@ -91,13 +110,27 @@ impl<const N: usize> ByName<N> {
             now.insert(OTHER.to_owned());
         }
         let mut shown = self.shown.lock();
-        for gone in shown.difference(&now) {
-            for labels in (self.labels)(gone) {
-                self.family.remove(&labels);
+        let Shown { names, gone } = &mut *shown;
+        for name in names.difference(&now) {
+            for (labels, gone) in (self.labels)(name).iter().zip(&mut *gone) {
+                *gone += self.family.get_or_create(labels).get();
+                self.family.remove(labels);
             }
         }
-        *shown = now;
+        *names = now;
         counts
+    }
+
+    /// The counters of all names, each place added up.
+    fn sums(&self) -> [u64; N] {
+        let shown = self.shown.lock();
+        let mut sums = shown.gone;
+        for name in &shown.names {
+            for (labels, sum) in (self.labels)(name).iter().zip(&mut sums) {
+                *sum += self.family.get_or_create(labels).get();
+            }
+        }
+        sums
     }
 }
 
@@ -141,6 +174,10 @@ mod tests {
         // One that has begun by the revision before.
         before.decided(0, Rule::MaybeProcessed);
         before.decided(1, Rule::Retryable);
+
+        let sums = named.decisions();
+        assert_eq!(sums[Rule::MaybeProcessed as usize], 3);
+        assert_eq!(sums[Rule::Retryable as usize], 1, "that of the policy that is gone");
 
         let text = text(&registry);
         let of_policy = |verdict, reason, policy, count| {

@@ -212,8 +212,7 @@ impl Begun {
         if let Some(code) = endings::code(response.headers()) {
             self.end(code);
         }
-        let (origin, timed, slot) =
-            (Arc::clone(&self.origin), self.timed.take(), self.slot.take());
+        let (origin, timed, slot) = (Arc::clone(&self.origin), self.timed.take(), self.slot.take());
         response.map(|body| Answer::of(body, origin, timed, self.is_ours, self.deadline, slot))
     }
 

@@ -67,7 +67,10 @@ impl Refusal {
     pub fn violations(&self) -> impl Iterator<Item = &Violation> {
         let violations = match self {
             Refusal::ContextInvalid(violations) => Some(violations),
-            Refusal::NotProtobuf | Refusal::MessageTooLarge | Refusal::Stopping => None,
+            Refusal::NotProtobuf
+            | Refusal::MessageTooLarge
+            | Refusal::Overloaded
+            | Refusal::Stopping => None,
         };
         violations.into_iter().flat_map(Violations::iter)
     }

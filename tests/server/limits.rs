@@ -57,7 +57,7 @@ async fn one_waiting_call_too_many_is_refused_and_a_whole_one_never_is() {
     }
     assert_overloaded(&client.call("Stuck", &[], b"").await);
     assert_eq!(calls(&running).shed.get(), 3);
-    let text = running.metrics.render().unwrap();
+    let text = running.metrics.render(Format::OpenMetrics).unwrap();
     assert!(text.contains("retryd_requests_refused_total{reason=\"OVERLOADED\"} 3"), "{text}");
     // What can be answered on the spot is, by both ways.
     assert_eq!(client.call("AtOnce", &[], b"").await.code(), Code::Ok);
