@@ -18,9 +18,9 @@ fn series(metrics: &Metrics, suffix: &str) -> BTreeMap<String, f64> {
 }
 
 /// How many calls ended with this status. All of those here are of no method of the contract.
-fn ended(metrics: &Metrics, status: &str) -> u64 {
+fn ended(metrics: &Metrics, status: &str) -> f64 {
     let labels = format!("{{method=\"_other\",status=\"{status}\"}}");
-    series(metrics, "count").get(&labels).copied().unwrap_or_default() as u64
+    series(metrics, "count").get(&labels).copied().unwrap_or_default()
 }
 
 fn in_flight(metrics: &Metrics) -> i64 {
@@ -29,12 +29,15 @@ fn in_flight(metrics: &Metrics) -> i64 {
     text.lines().find_map(|line| line.strip_prefix(name)).unwrap().parse().unwrap()
 }
 
+/// A method, headers, a message, and the status that the call ends with.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [u8], &'a str);
+
 #[tokio::test]
 async fn each_call_is_told_once_by_how_it_ended() {
     let running = Running::with(small()).await;
     let (client, metrics) = (running.client().await, running.metrics.clone());
     let soon = [("grpc-timeout", "50m")];
-    let cases: &[(&str, &[(&str, &str)], &[u8], &str)] = &[
+    let cases: &[Case<'_>] = &[
         ("AtOnce", &[], b"", "OK"),
         ("AtOnce", &[], b"refuse", "INVALID_ARGUMENT"),
         ("AtOnce", &[], b"panic", "INTERNAL"),
@@ -46,10 +49,10 @@ async fn each_call_is_told_once_by_how_it_ended() {
         ("Panic", &[], b"", "INTERNAL"),
         ("PanicLater", &[], b"", "INTERNAL"),
     ];
-    let mut expected = BTreeMap::<&str, u64>::new();
+    let mut expected = BTreeMap::<&str, f64>::new();
     for (method, headers, message, status) in cases {
         client.call(method, headers, message).await;
-        *expected.entry(status).or_default() += 1;
+        *expected.entry(status).or_default() += 1.0;
         for (status, count) in &expected {
             eventually(&format!("{count} {status} after {method}"), || {
                 ended(&metrics, status) == *count
@@ -57,12 +60,12 @@ async fn each_call_is_told_once_by_how_it_ended() {
             .await;
         }
         let all: f64 = series(&metrics, "count").values().sum();
-        assert_eq!(all as u64, expected.values().sum::<u64>(), "{method}");
+        assert_eq!(all, expected.values().sum::<f64>(), "{method}");
         assert_eq!(in_flight(&metrics), 0, "{method}");
     }
     // What is no gRPC has no status.
     client.call("Echo", &[("content-type", "application/json")], b"").await;
-    assert_eq!(series(&metrics, "count").values().sum::<f64>() as u64, 10);
+    assert_eq!(series(&metrics, "count").values().sum::<f64>(), 10.0);
 }
 
 #[tokio::test]
@@ -74,14 +77,14 @@ async fn who_gives_up_is_told_as_cancelled_and_is_in_flight_until_then() {
     let reads = client.open("Open", &[], Some(b"")).await;
     eventually("both are in flight", || in_flight(&metrics) == 2).await;
     drop((waits, reads));
-    eventually("both have ended", || ended(&metrics, "CANCELLED") == 2).await;
+    eventually("both have ended", || ended(&metrics, "CANCELLED") == 2.0).await;
     assert_eq!(in_flight(&metrics), 0);
 
     // A connection that is gone takes its calls with it.
     let _stuck = client.open("Stuck", &[], Some(b"")).await;
     eventually("it is in flight", || in_flight(&metrics) == 1).await;
     client.connection.abort();
-    eventually("it has ended", || ended(&metrics, "CANCELLED") == 3).await;
+    eventually("it has ended", || ended(&metrics, "CANCELLED") == 3.0).await;
 }
 
 #[tokio::test]
