@@ -192,7 +192,8 @@ mod full_path {
         let question = context::parse(&context, 0, &mut Oddities::default()).unwrap();
         let now = decider.now();
         bencher.bench_local(|| {
-            decider.decide(black_box(&question), now, |answer| answer.outcome.reason())
+            let in_force = decider.in_force();
+            decider.decide(&in_force, black_box(&question), now, |it| it.outcome.reason())
         });
     }
 

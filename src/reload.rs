@@ -40,6 +40,7 @@ pub struct Reload<S> {
     path: PathBuf,
     decider: Arc<Decider<S>>,
     metrics: Arc<Metrics>,
+    certificates: bool,
     watched: Mutex<Watched>,
 }
 
@@ -55,7 +56,14 @@ enum Why {
 impl<S: Store> Reload<S> {
     /// Reads what is at `path`, a file or a directory with one, for `decider`.
     pub fn new(path: PathBuf, decider: Arc<Decider<S>>, metrics: Arc<Metrics>) -> Reload<S> {
-        Reload { path, decider, metrics, watched: Mutex::default() }
+        let watched = Mutex::default();
+        Reload { path, decider, metrics, certificates: false, watched }
+    }
+
+    /// Whether callers have to show certificates: then the file must say what for, or else not.
+    #[must_use]
+    pub fn with_certificates(self, certificates: bool) -> Reload<S> {
+        Reload { certificates, ..self }
     }
 
     /// Follows the path from now on, and reads it at each SIGHUP.
@@ -126,14 +134,9 @@ impl<S: Store> Reload<S> {
     fn take(&self, found: Found) {
         let loaded = found.and_then(|Source { name, bytes }| Policies::parse(&name, &bytes));
         match loaded {
-            Ok(policies) => match policies.not_yet_enforced().as_slice() {
-                [] => self.put_in_force(policies),
-                missing => {
-                    let missing = missing.join("; ");
-                    self.refused(&format!(
-                        "this version does not enforce all of the file: {missing}"
-                    ));
-                }
+            Ok(policies) => match policies.fit(self.certificates) {
+                Ok(()) => self.put_in_force(policies),
+                Err(error) => self.refused(&error.to_string()),
             },
             Err(rejected) => self.refused(&rejected.to_string()),
         }

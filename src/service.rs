@@ -1,6 +1,8 @@
-//! The two gRPC services: parse, decide, answer.
+//! The two gRPC services: may the caller ask, parse, decide, answer.
+mod allowed;
 mod budgets;
 mod decide_stream;
+mod in_process;
 mod questions;
 mod retry_routes;
 mod shown;
@@ -24,7 +26,7 @@ use crate::budget::Store;
 use crate::clock::Now;
 use crate::decider::{Answer, Decider};
 use crate::decision_log::DecisionLog;
-use crate::server::{AtOnce, Deadline, deadline_exceeded};
+use crate::server::{AtOnce, Deadline, Peer, deadline_exceeded};
 use crate::wire::borrowed::Borrowed;
 use crate::wire::context::{self, Oddities};
 use crate::wire::pb::budget_service_server::BudgetServiceServer;
@@ -96,33 +98,26 @@ impl<S: Store> Retryd<S> {
     /// `Decide` from bytes to bytes: it waits for nothing.
     pub fn decide_at_once(&self) -> AtOnce {
         let retryd = self.clone();
-        AtOnce::new(DECIDE, self.sizes.context_bytes_max, move |message, deadline| {
+        AtOnce::new(DECIDE, self.sizes.context_bytes_max, move |message, deadline, peer| {
             let context = codec::decode(message)?;
             let now = retryd.decider.now();
             retryd.in_time(deadline, now)?;
-            let decided = retryd.decide_at(&context, now, |answer, explain| {
+            let decided = retryd.decide_at(peer, &context, now, |answer, explain| {
                 codec::framed(&Borrowed::of(answer, explain))
             });
             Ok(decided?)
         })
     }
 
-    /// Decides about one failed attempt.
-    ///
-    /// # Errors
-    ///
-    /// Says why there is no decision. Then nothing was charged, counted or earned.
-    pub fn decide(&self, context: &pb::RetryContext) -> Result<pb::Decision, Refusal> {
-        self.decide_at(context, self.decider.now(), decision::write)
-    }
-
     /// Decides, and hands the answer to `tell`, with whether the caller wants an explanation.
     fn decide_at<R>(
         &self,
+        peer: &Peer,
         context: &pb::RetryContext,
         now: Now,
         tell: impl FnOnce(&Answer<'_>, bool) -> R,
     ) -> Result<R, Refusal> {
+        let in_force = self.allowed(peer, &context.tenant)?;
         let mut oddities = Oddities::default();
         let question = context::parse(context, now.unix_ms, &mut oddities);
         // Even an addition of nothing would take the counters from the other cores' caches.
@@ -131,7 +126,7 @@ impl<S: Store> Retryd<S> {
             self.metrics.malformed_hints.inc_by(oddities.malformed_hints);
         }
         let question = self.counted(question)?;
-        Ok(self.decider.decide(&question, now, |answer| {
+        Ok(self.decider.decide(&in_force, &question, now, |answer| {
             let told = tell(answer, question.explain);
             if let Some(log) = &self.log {
                 log.offer(context, now, answer);
@@ -170,7 +165,8 @@ impl<S: Store> RetryService for Retryd<S> {
     ) -> Result<Response<pb::Decision>, Status> {
         let now = self.decider.now();
         self.in_time(request.extensions().get(), now)?;
-        Ok(Response::new(self.decide_at(request.get_ref(), now, decision::write)?))
+        let peer = Peer::of(request.extensions());
+        Ok(Response::new(self.decide_at(peer, request.get_ref(), now, decision::write)?))
     }
 
     type DecideStreamStream = Answers;

@@ -53,6 +53,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "admin::lanes",
             "admin::metrics",
             "admin::ports",
+            "admin::tls",
             "clock",
             "telemetry::Seldom",
             "wire::codec::PREFIX",
@@ -113,6 +114,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("SystemTime::now", &["src/clock.rs"]),
     ("fastrand::", &["src/clock.rs"]),
     ("redis::", &["src/remote/"]),
+    ("rustls::", &["src/server/tls"]),
+    ("x509_parser::", &["src/server/tls/"]),
 ];
 
 /// Files that never wait: a balance is locked there, or nothing but numbers is at hand.

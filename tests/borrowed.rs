@@ -37,7 +37,7 @@ fn borrowed_and_owned_write_the_same_decision() {
             for explain in [false, true] {
                 let question = question(tenant, http_status, explain);
                 let question = context::parse(&question, 0, &mut Oddities::default()).unwrap();
-                decider.decide(&question, decider.now(), |answer| {
+                decider.decide(&decider.in_force(), &question, decider.now(), |answer| {
                     let owned = decision::write(answer, explain);
                     let borrowed = bytes(&Borrowed::of(answer, explain));
                     assert_eq!(pb::Decision::decode(&*borrowed).unwrap(), owned);

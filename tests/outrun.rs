@@ -47,7 +47,7 @@ impl Store for Outrun {
         Vec::new()
     }
 
-    fn list(&self, _: Option<&Listed>, _: usize, _: u64) -> Vec<Listed> {
+    fn list(&self, _: Option<&Listed>, _: usize, _: u64, _: &dyn Fn(&str) -> bool) -> Vec<Listed> {
         Vec::new()
     }
 

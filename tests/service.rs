@@ -11,7 +11,7 @@ use retryd::budget::Memory;
 use retryd::clock::{Clock, Dice, Now};
 use retryd::decider::Decider;
 use retryd::policy::Policies;
-use retryd::server::Deadline;
+use retryd::server::{Deadline, Peer};
 use retryd::service::{DecideStream, Retryd};
 use retryd::wire::codec;
 use retryd::wire::pb::{self, retry_service_server::RetryService, streamed_decision::Outcome};
@@ -211,6 +211,14 @@ impl Service {
             UnboundedReceiverStream::new(fed).map(|bytes| Ok::<_, Status>(Frame::data(bytes)));
         let deadline = timeout_ms.map(|ms| Deadline::after(Duration::from_millis(ms), START));
         let questions = Body::new(StreamBody::new(frames));
-        (feed, Answers(Box::pin(DecideStream::new(self.retryd.clone(), deadline, questions))))
+        (
+            feed,
+            Answers(Box::pin(DecideStream::new(
+                self.retryd.clone(),
+                Peer::default(),
+                deadline,
+                questions,
+            ))),
+        )
     }
 }

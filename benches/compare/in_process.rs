@@ -30,6 +30,7 @@ pub(crate) async fn serve() -> SocketAddr {
         health: Health::new().await,
         metrics,
         clock,
+        tls: None,
     };
     tokio::spawn(server.run(drain));
     address

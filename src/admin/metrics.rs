@@ -20,6 +20,7 @@ use super::ports::{self, ConnectionCounts, Port};
 pub use super::refused::Refused;
 use super::reloads::Reloads;
 use super::store::StoreMetrics;
+use super::tls::TlsMetrics;
 use crate::budget::{Occupancy, StoreState};
 use crate::engine::Rule;
 
@@ -71,6 +72,7 @@ pub struct Metrics {
     overflowed: Counter,
     store: StoreMetrics,
     log_lines: Family<One, Counter>,
+    tls: TlsMetrics,
     /// Usage reports booked, whether they came alone or with a question.
     pub usage_reports: Counter,
     /// Calls that panicked.
@@ -130,6 +132,7 @@ impl Metrics {
             lanes: LaneMetrics::register(&mut registry),
             store: StoreMetrics::register(&mut registry),
             log_lines: LogLines::register(&mut registry),
+            tls: TlsMetrics::register(&mut registry),
             policy,
             revision: Mutex::default(),
             registry,
@@ -161,6 +164,11 @@ impl Metrics {
             Port::Probe => probe,
             Port::Admin => admin,
         }
+    }
+
+    /// The metrics of TLS.
+    pub fn tls(&self) -> &TlsMetrics {
+        &self.tls
     }
 
     /// Counts a wrong field of a request.

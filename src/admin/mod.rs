@@ -8,6 +8,7 @@ pub mod ports;
 mod refused;
 pub mod reloads;
 mod store;
+pub mod tls;
 
 use std::{sync::Arc, time::Duration};
 

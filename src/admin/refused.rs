@@ -5,6 +5,8 @@
 pub enum Refused {
     /// A field breaks the contract.
     ContextInvalid,
+    /// The caller may not ask for this tenant.
+    TenantForeign,
     /// The bytes are no message of the contract.
     NotProtobuf,
     /// The message is larger than its limit.
@@ -17,8 +19,9 @@ pub enum Refused {
 
 impl Refused {
     /// Every reason.
-    pub const ALL: [Refused; 5] = [
+    pub const ALL: [Refused; 6] = [
         Refused::ContextInvalid,
+        Refused::TenantForeign,
         Refused::NotProtobuf,
         Refused::MessageTooLarge,
         Refused::Overloaded,
@@ -29,6 +32,7 @@ impl Refused {
     pub const fn name(self) -> &'static str {
         match self {
             Refused::ContextInvalid => "CONTEXT_INVALID",
+            Refused::TenantForeign => "TENANT_FOREIGN",
             Refused::NotProtobuf => "NOT_PROTOBUF",
             Refused::MessageTooLarge => "MESSAGE_TOO_LARGE",
             Refused::Overloaded => "OVERLOADED",

@@ -22,13 +22,19 @@ pub struct Listed {
 pub(super) struct Page<'a> {
     after: Option<&'a Listed>,
     rows_max: usize,
+    /// Tells by its tenant whether a balance may be shown.
+    shows: &'a dyn Fn(&str) -> bool,
     /// The last row on top.
     rows: BinaryHeap<Listed>,
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(after: Option<&'a Listed>, rows_max: usize) -> Page<'a> {
-        Page { after, rows_max, rows: BinaryHeap::new() }
+    pub(super) fn new(
+        after: Option<&'a Listed>,
+        rows_max: usize,
+        shows: &'a dyn Fn(&str) -> bool,
+    ) -> Page<'a> {
+        Page { after, rows_max, shows, rows: BinaryHeap::new() }
     }
 
     pub(super) fn take_from(&mut self, shelf: &Shelf, now_ms: u64) {
@@ -43,7 +49,8 @@ impl<'a> Page<'a> {
             let is_new = self.after.is_none_or(|after| after.place() < place);
             let is_full = self.rows_max <= self.rows.len();
             // Only rows that stay get names of their own.
-            if is_new && (!is_full || self.rows.peek().is_some_and(|last| place < last.place())) {
+            let fits = !is_full || self.rows.peek().is_some_and(|last| place < last.place());
+            if is_new && fits && (self.shows)(names.tenant) {
                 if is_full {
                     self.rows.pop();
                 }

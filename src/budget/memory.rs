@@ -164,9 +164,15 @@ impl Store for Memory {
         Held::open(self, looking, None).shown().collect()
     }
 
-    fn list(&self, after: Option<&Listed>, count: usize, now_ms: u64) -> Vec<Listed> {
+    fn list(
+        &self,
+        after: Option<&Listed>,
+        count: usize,
+        now_ms: u64,
+        shows: &dyn Fn(&str) -> bool,
+    ) -> Vec<Listed> {
         let now_ms = self.time(now_ms);
-        let mut page = Page::new(after, count);
+        let mut page = Page::new(after, count, shows);
         self.shelves.iter().for_each(|shelf| page.take_from(shelf, now_ms));
         page.into_rows()
     }

@@ -40,8 +40,15 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// The state of every budget, in the policy's order. Looking creates no balance.
     fn look<'a>(&'a self, holder: Holder<'a>, now_ms: u64) -> Vec<State<'a>>;
 
-    /// The first `count` balances after a place in the list of all of them. Twins are left out.
-    fn list(&self, after: Option<&Listed>, count: usize, now_ms: u64) -> Vec<Listed>;
+    /// The first `count` balances after a place in the list of all that `shows` lets through by
+    /// their tenant, which is empty where a balance has none. Twins are left out.
+    fn list(
+        &self,
+        after: Option<&Listed>,
+        count: usize,
+        now_ms: u64,
+        shows: &dyn Fn(&str) -> bool,
+    ) -> Vec<Listed>;
 
     /// The store of the policy file that is in force from `now_ms` on. What is in the balances of
     /// a budget stays if name, scope and model do.

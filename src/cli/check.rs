@@ -52,11 +52,10 @@ fn write(
     for warning in replicas.iter().flat_map(|n| Warning::of_sharing(policies.budgets(), *n)) {
         writeln!(out, "  warning: {warning}")?;
     }
-    for sentence in policies.not_yet_enforced() {
-        writeln!(
-            out,
-            "  warning: `retryd serve` refuses this file, this version does not enforce all of it: {sentence}"
-        )?;
+    if policies.fit(false).is_err() {
+        let file =
+            "`callers` and `operators` hold where `retryd serve` asks for client certificates";
+        writeln!(out, "  {file} (`--tls-client-ca-file`); elsewhere it refuses this file")?;
     }
     for budget in policies.budgets() {
         let guarantee = match replicas {

@@ -3,6 +3,7 @@ mod beside;
 mod console;
 mod limits;
 mod store;
+mod tls;
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -65,6 +66,8 @@ pub(super) struct Serve {
     limits: limits::Limits,
     #[command(flatten)]
     beside: beside::Beside,
+    #[command(flatten)]
+    tls: tls::Options,
     /// Age at which a connection is asked to move on (GOAWAY), 10 % more or less
     #[arg(long, env = "RETRYD_CONNECTION_AGE", value_name = "DURATION", default_value = "30m")]
     #[arg(value_parser = super::duration)]
@@ -83,6 +86,7 @@ impl Serve {
             "`--drain-delay` is longer than `--drain-timeout`, which it is a part of"
         );
         let policies = super::policies(self.policy.as_deref())?;
+        policies.fit(self.tls.is_mutual())?;
         for warning in policies.warnings() {
             tracing::warn!(%warning, "policy file");
         }
@@ -110,9 +114,9 @@ impl Serve {
             .map(|address| format!("`{address}`"))
             .collect();
         anyhow::ensure!(
-            self.insecure || open.is_empty(),
-            "{} is not loopback, and this version serves plaintext only: pass `--insecure` if the \
-             network may be trusted",
+            self.insecure || self.tls.is_on() || open.is_empty(),
+            "{} is not loopback, and would be served in plaintext: pass `--tls-cert-file` and \
+             `--tls-key-file`, or `--insecure` if the network may be trusted",
             open.join(", ")
         );
         Ok(())
@@ -131,6 +135,7 @@ impl Serve {
             None => Memory::with_room(policies.budgets(), self.max_balances),
         };
         let clock = Clock::system();
+        let tls = self.tls.load(&metrics, &clock)?;
         let revision = policies.revision().to_owned();
         let decider =
             Decider::new(policies, store, clock.clone(), Dice::fair(), Arc::clone(&metrics));
@@ -149,7 +154,7 @@ impl Serve {
             None => None,
         };
         let admin = self.admin_listen.bind().await?;
-        tracing::warn!("no client certificates: every caller may ask for every tenant");
+        self.tls.tell();
 
         let routes = routes(&retryd, &health)?;
         let at_once = Some(retryd.decide_at_once());
@@ -173,7 +178,8 @@ impl Serve {
         };
         let admin = tokio::spawn(shown.run(admin, drain.clone()));
         let ready = health.clone();
-        let server = Server { listeners, probe, routes, at_once, limits, health, metrics, clock };
+        let server =
+            Server { listeners, probe, routes, at_once, limits, health, metrics, clock, tls };
         ready.ready().await;
         tracing::info!(policy_revision = revision, "ready");
         let ended = server.run(drain).await;
@@ -194,9 +200,9 @@ impl Serve {
         metrics: &Arc<Metrics>,
     ) -> io::Result<()> {
         match &self.policy {
-            Some(path) => {
-                Reload::new(path.clone(), Arc::clone(decider), Arc::clone(metrics)).follow()
-            }
+            Some(path) => Reload::new(path.clone(), Arc::clone(decider), Arc::clone(metrics))
+                .with_certificates(self.tls.is_mutual())
+                .follow(),
             None => ignore_hangup(),
         }
     }

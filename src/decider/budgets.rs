@@ -1,7 +1,7 @@
 //! What callers ask of budgets besides decisions.
 use std::sync::atomic::Ordering;
 
-use super::Decider;
+use super::{Decider, InForce};
 use crate::budget::{
     BudgetId, GrantName, LEASE_VALID_MS_MAX, LeaseName, Limits, Listed, Payers, State, Store, Usage,
 };
@@ -31,12 +31,12 @@ impl<S: Store> Decider<S> {
     /// Deposits what the callers of one tenant and operation did, and tells the scarcest budget.
     pub fn deposit<R>(
         &self,
+        InForce(revision): &InForce<S>,
         tenant: &str,
         operation: &str,
         usage: &Usage,
         tell: impl FnOnce(Option<State<'_>>) -> R,
     ) -> R {
-        let revision = self.revision.load();
         let policy = revision.policies.find(tenant, operation);
         let holder = policy.holder(tenant, operation);
         self.metrics.usage_reports.inc();
@@ -46,11 +46,11 @@ impl<S: Store> Decider<S> {
     /// The state of every budget that would pay, in the policy's order.
     pub fn look<R>(
         &self,
+        InForce(revision): &InForce<S>,
         tenant: &str,
         operation: &str,
         tell: impl FnOnce(&[State<'_>]) -> R,
     ) -> R {
-        let revision = self.revision.load();
         let policy = revision.policies.find(tenant, operation);
         let holder = policy.holder(tenant, operation);
         tell(&revision.store.look(holder, self.now().monotonic_ms))
@@ -59,12 +59,12 @@ impl<S: Store> Decider<S> {
     /// Takes as many retries as every budget covers, at most `wanted`, out of each.
     pub fn acquire<R>(
         &self,
+        InForce(revision): &InForce<S>,
         tenant: &str,
         operation: &str,
         wanted: u32,
         tell: impl FnOnce(Acquired<'_>) -> R,
     ) -> R {
-        let revision = self.revision.load();
         let policy = revision.policies.find(tenant, operation);
         let (holder, now_ms) = (policy.holder(tenant, operation), self.now().monotonic_ms);
         // Where nothing may be repeated, no budget pays for it.
@@ -90,13 +90,13 @@ impl<S: Store> Decider<S> {
     /// Takes at most `unused` retries back, and tells how many, and the scarcest budget.
     pub fn release<R>(
         &self,
+        InForce(revision): &InForce<S>,
         tenant: &str,
         operation: &str,
         grant: GrantName<'_>,
         unused: u32,
         tell: impl FnOnce(u32, Option<State<'_>>) -> R,
     ) -> R {
-        let revision = self.revision.load();
         let holder = revision.policies.find(tenant, operation).holder(tenant, operation);
         let now_ms = self.now().monotonic_ms;
         let released = self.once.release(grant, now_ms, |grant| {
@@ -105,9 +105,16 @@ impl<S: Store> Decider<S> {
         tell(released, State::scarcest(revision.store.look(holder, now_ms)))
     }
 
-    /// The first `count` balances after a place in the list of all of them.
-    pub fn list(&self, after: Option<&Listed>, count: usize) -> Vec<Listed> {
-        self.revision.load().store.list(after, count, self.now().monotonic_ms)
+    /// The first `count` balances after a place in the list of those that `shows` lets through by
+    /// their tenant. It is empty where a balance has none.
+    pub fn list(
+        &self,
+        InForce(revision): &InForce<S>,
+        after: Option<&Listed>,
+        count: usize,
+        shows: impl Fn(&str) -> bool,
+    ) -> Vec<Listed> {
+        revision.store.list(after, count, self.now().monotonic_ms, &shows)
     }
 
     /// No two leases of a process have the same name, and nobody guesses one.

@@ -5,7 +5,7 @@ mod said;
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
 pub use self::budgets::Acquired;
@@ -41,6 +41,17 @@ struct Revision<S> {
     counts: NamedCounts,
 }
 
+/// The revision of now, held: what is asked of it is answered by it, whatever is put in force
+/// meanwhile. Not to be kept: it holds its policies in memory.
+pub struct InForce<S>(Guard<Arc<Revision<S>>>);
+
+impl<S> InForce<S> {
+    /// Its policies.
+    pub fn policies(&self) -> &Policies {
+        &self.0.policies
+    }
+}
+
 impl<S: Store> Decider<S> {
     /// A decider over `store`, which keeps the budgets of `policies`.
     pub fn new(
@@ -67,17 +78,22 @@ impl<S: Store> Decider<S> {
         self.clock.now()
     }
 
+    /// The revision that is in force now. Whoever checks something by it, asks by it too.
+    pub fn in_force(&self) -> InForce<S> {
+        InForce(self.revision.load())
+    }
+
     /// Decides about one failed attempt, as of `now`, and hands the answer to `tell`.
     ///
     /// Deposits the usage and counts the failure first, asks the rules while the balances are
     /// held, and charges last, only on yes.
     pub fn decide<R>(
         &self,
+        InForce(revision): &InForce<S>,
         question: &Question<'_>,
         now: Now,
         tell: impl FnOnce(&Answer<'_>) -> R,
     ) -> R {
-        let revision = self.revision.load();
         let draw = self.dice.roll();
         self.once.ask(question.attempt(), question.dry_run, now.monotonic_ms, |turn, grant| {
             if turn == Turn::First && question.usage != Usage::NOTHING && !question.dry_run {

@@ -9,6 +9,7 @@
 //! What a [`Policies`] holds has passed every check, so nothing is asked twice: the last policy
 //! matches everything, every budget that a policy names exists, every number is in range.
 mod budgets;
+mod callers;
 mod check;
 mod decimal;
 mod duration;
@@ -28,6 +29,7 @@ pub(crate) use nearest::nearest;
 pub(crate) use rejected::{quoted, text};
 pub(crate) use source::bytes;
 
+pub use callers::{Caller, CallersError};
 pub use guarantee::{guarantee, shared_guarantee};
 pub use pattern::Pattern;
 pub use rejected::{Place, Problem, Rejected};
@@ -90,15 +92,6 @@ pub enum Mode {
     Enforce,
     /// They are only watched.
     Shadow,
-}
-
-/// Which tenants a client certificate may speak for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// SPIFFE IDs or DNS names.
-    pub identity: Pattern,
-    /// The tenants.
-    pub tenants: Box<[Pattern]>,
 }
 
 impl Policies {
@@ -197,18 +190,6 @@ impl Policies {
     /// What is allowed, and perhaps not meant.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
-    }
-
-    /// What the file asks for and this version does not do yet, each in a sentence.
-    pub fn not_yet_enforced(&self) -> Vec<String> {
-        let mut refused = Vec::new();
-        if self.callers.is_some() {
-            refused.push("the file has `callers`".to_owned());
-        }
-        if !self.operators.is_empty() {
-            refused.push("the file has `operators`".to_owned());
-        }
-        refused
     }
 }
 

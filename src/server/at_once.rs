@@ -16,7 +16,7 @@ use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use tonic::{Status, body::Body};
 
-use super::Deadline;
+use super::{Deadline, Peer};
 use crate::wire::codec::PREFIX;
 
 static ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
@@ -30,14 +30,17 @@ pub struct AtOnce {
 }
 
 /// From a message to an answer that stands behind its prefix.
-type AnswerBytes = dyn Fn(&[u8], Option<&Deadline>) -> Result<Bytes, Status> + Send + Sync;
+type AnswerBytes = dyn Fn(&[u8], Option<&Deadline>, &Peer) -> Result<Bytes, Status> + Send + Sync;
 
 impl AtOnce {
     /// Lets `answer` take the messages of up to `message_max` bytes that are sent to `path`.
     pub fn new(
         path: &'static str,
         message_max: usize,
-        answer: impl Fn(&[u8], Option<&Deadline>) -> Result<Bytes, Status> + Send + Sync + 'static,
+        answer: impl Fn(&[u8], Option<&Deadline>, &Peer) -> Result<Bytes, Status>
+        + Send
+        + Sync
+        + 'static,
     ) -> AtOnce {
         AtOnce { path, message_max, answer: Arc::new(answer) }
     }
@@ -50,8 +53,9 @@ impl AtOnce {
         &self,
         Message(bytes): &Message,
         deadline: Option<&Deadline>,
+        peer: &Peer,
     ) -> Result<Bytes, Status> {
-        (self.answer)(bytes.get(PREFIX..).unwrap_or_default(), deadline)
+        (self.answer)(bytes.get(PREFIX..).unwrap_or_default(), deadline, peer)
     }
 
     /// Whether `bytes` are one message, as long as its prefix says.
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn only_a_whole_message_is_taken() {
-        let method = AtOnce::new("/a.B/C", 3, |_, _| Ok(Bytes::new()));
+        let method = AtOnce::new("/a.B/C", 3, |_, _, _| Ok(Bytes::new()));
         let cases: &[(&[u8], bool)] = &[
             (&[0, 0, 0, 0, 0], true),
             (&[0, 0, 0, 0, 3, 7, 7, 7], true),

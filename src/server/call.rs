@@ -26,6 +26,7 @@ use super::{
     lanes::{self, Places},
     limits::GRACE,
     not_grpc::not_grpc,
+    peer::Peer,
     slots::Slot,
     timed::Timed,
 };
@@ -40,6 +41,7 @@ use crate::{
 /// What all calls of one connection share. Who holds it is in flight.
 pub(super) struct Origin {
     pub(super) info: ConnectInfo,
+    pub(super) peer: Peer,
     pub(super) served: Arc<Served>,
     pub(super) request_max: Duration,
     pub(super) clock: Clock,
@@ -114,6 +116,9 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
 impl Origin {
     fn route(&self, mut request: Request<Body>, deadline: Option<Deadline>) -> Way {
         request.extensions_mut().insert(self.info);
+        if self.peer.has_certificate() {
+            request.extensions_mut().insert(self.peer.clone());
+        }
         if let Some(deadline) = deadline {
             request.extensions_mut().insert(deadline);
         }
@@ -188,7 +193,7 @@ impl Begun {
         if let (Way::AtOnce(reading), Some(method)) = (&mut self.way, &self.origin.served.at_once) {
             match ready!(reading.poll(method, cx)) {
                 Found::Whole(message) => {
-                    let answer = method.answer(&message, self.deadline.as_ref());
+                    let answer = method.answer(&message, self.deadline.as_ref(), &self.origin.peer);
                     return Poll::Ready(answer.map_err(|status| status.into_http()));
                 }
                 Found::Unusual(request) => self.way = self.origin.route(request, self.deadline),

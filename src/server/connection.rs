@@ -1,11 +1,11 @@
-//! One connection: a handshake in time, an age, a farewell, an end.
+//! One connection: handshakes in time, an age, a farewell, an end.
 use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    time::{Instant, sleep},
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +16,8 @@ use super::{
     greeting::Greeting,
     lanes::{Lanes, Places},
     limits::{self, Limits, SETTLE},
+    peer::Peer,
+    tls::Tls,
 };
 use crate::{
     admin::{metrics::Metrics, ports::ConnectionCounts},
@@ -37,6 +39,7 @@ pub(super) struct Http2(Arc<Port>);
 
 pub(super) struct Port {
     pub(super) served: Arc<Served>,
+    pub(super) tls: Option<Tls>,
     pub(super) limits: Limits,
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
@@ -89,8 +92,40 @@ impl Port {
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        // One limit for both handshakes.
+        let late = Instant::now() + self.limits.handshake_max;
+        match &self.tls {
+            None => self.talk(io, info, Peer::default(), late).await,
+            // Boxed, so that a connection without TLS is no larger for it.
+            Some(tls) => Box::pin(self.talk_over(tls, io, info, late)).await,
+        }
+    }
+
+    async fn talk_over<IO>(&self, tls: &Tls, io: IO, info: ConnectInfo, late: Instant) -> End
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let accepted = tokio::select! {
+            accepted = tls.accept(io) => accepted,
+            () = sleep_until(late) => {
+                tls.was_too_slow();
+                return End::NoHandshake;
+            }
+            () = self.settled() => return End::Closed,
+        };
+        match accepted {
+            Ok((io, peer)) => self.talk(io, info, peer, late).await,
+            Err(()) => End::NoHandshake,
+        }
+    }
+
+    async fn talk<IO>(&self, io: IO, info: ConnectInfo, peer: Peer, late: Instant) -> End
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let origin = Arc::new(Origin {
             info,
+            peer,
             served: Arc::clone(&self.served),
             request_max: self.limits.request_max,
             clock: self.clock.clone(),
@@ -106,9 +141,8 @@ impl Port {
         tokio::select! {
             _ = connection.as_mut() => return End::NoHandshake,
             _ = greeted => {}
-            () = sleep(self.limits.handshake_max) => return End::NoHandshake,
-            // A client that has just connected gets its answer, and its GOAWAY.
-            () = async { self.stop.cancelled().await; sleep(SETTLE).await } => return End::Closed,
+            () = sleep_until(late) => return End::NoHandshake,
+            () = self.settled() => return End::Closed,
         }
         tokio::select! {
             _ = connection.as_mut() => return End::Closed,
@@ -140,6 +174,12 @@ impl Port {
                 }
             }
         }
+    }
+
+    /// A client that has just connected gets its answer, and its GOAWAY.
+    async fn settled(&self) {
+        self.stop.cancelled().await;
+        sleep(SETTLE).await;
     }
 
     fn http2(&self) -> http2::Builder<TokioExecutor> {

@@ -23,7 +23,8 @@ pub struct Limits {
     pub budget_calls_max: usize,
     /// Streams open at a time. Default: 10 000.
     pub streams_max: usize,
-    /// Time for a new connection to send the HTTP/2 preface and the head of its SETTINGS.
+    /// Time for a new connection to send the HTTP/2 preface and the head of its SETTINGS, the
+    /// handshake of TLS included.
     /// Default: 5 s.
     pub handshake_max: Duration,
     /// A connection that is silent for this long is asked for a sign of life. Default: 20 s.

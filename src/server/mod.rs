@@ -1,11 +1,11 @@
 //! From a socket to a call, and to the end of the process.
 //!
 //! ```text
-//! Listen ──bind──> Bound ──accept──> connection ──HTTP/2──> call ──> Decide, at once
-//!                                                             └────> tonic's Routes
-//!                    │        │           │                  │
-//!                    │     a free slot    handshake in time, deadline, panic,
-//!                    │                    age, GOAWAY        tonic's endings
+//! Listen ──bind──> Bound ──accept──> connection ──(TLS) HTTP/2──> call ──> Decide, at once
+//!                                                                   └────> tonic's Routes
+//!                    │        │           │                        │
+//!                    │     a free slot    handshakes in time,      deadline, panic,
+//!                    │                    age, GOAWAY              tonic's endings
 //!                    └── Drain: NOT_SERVING, then GOAWAY, then the end
 //! ```
 //!
@@ -27,9 +27,11 @@ mod lanes;
 pub mod limits;
 mod listen;
 mod not_grpc;
+mod peer;
 mod peers;
 mod slots;
 mod timed;
+mod tls;
 
 pub(crate) use accept::{Acceptor, Serve};
 pub use at_once::AtOnce;
@@ -42,7 +44,9 @@ pub(crate) use endings::deadline_exceeded;
 pub use health::{Health, LIVENESS, READINESS};
 pub use limits::Limits;
 pub use listen::{BindError, Bound, Listen, NotAnAddress};
+pub use peer::Peer;
 pub(crate) use slots::Slots;
+pub use tls::{Tls, TlsError, TlsFiles};
 
 use std::{sync::Arc, time::Duration};
 
@@ -76,6 +80,8 @@ pub struct Server {
     pub metrics: Arc<Metrics>,
     /// By which deadlines are counted.
     pub clock: Clock,
+    /// TLS on `listeners`; absent: plaintext. The port for probes never has it.
+    pub tls: Option<Tls>,
 }
 
 impl Server {
@@ -83,7 +89,8 @@ impl Server {
     ///
     /// It takes calls at once, but says so only when somebody calls [`Health::ready`].
     pub async fn run(self, drain: Drain) -> Ended {
-        let Server { listeners, probe, routes, at_once, limits, health, metrics, clock } = self;
+        let Server { listeners, probe, routes, at_once, limits, health, metrics, clock, tls } =
+            self;
         let acceptors = TaskTracker::new();
         let lanes = Lanes::new(&limits, &metrics);
         let cut = drain.ended().clone();
@@ -91,9 +98,10 @@ impl Server {
         let probe = probe.into_iter().collect();
         let probe_routes =
             Served { at_once: None, routes: Routes::new(health.service()).prepare() };
-        start.port(Port::Probe, probe, probe_routes, limits.of_probe(), drain.ended());
+        start.port(Port::Probe, probe, None, probe_routes, limits.of_probe(), drain.ended());
         let served = Served { at_once, routes: routes.prepare() };
-        let open = start.port(Port::Calls, listeners, served, limits.clone(), drain.stopping());
+        let open =
+            start.port(Port::Calls, listeners, tls, served, limits.clone(), drain.stopping());
 
         drain.begun().cancelled().await;
         let end = Instant::now() + limits.drain_timeout;
@@ -151,6 +159,7 @@ impl Start {
         &self,
         port: Port,
         listeners: Vec<Bound>,
+        tls: Option<Tls>,
         served: Served,
         limits: Limits,
         stop: &CancellationToken,
@@ -163,6 +172,7 @@ impl Start {
         counts.limit.set(i64::try_from(limits.connections_max).unwrap_or(i64::MAX));
         let serve = connection::Http2::new(connection::Port {
             served: Arc::new(served),
+            tls,
             limits,
             clock: self.clock.clone(),
             metrics: Arc::clone(&self.metrics),

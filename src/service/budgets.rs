@@ -1,111 +1,115 @@
-//! BudgetService: reports, retries taken ahead, and balances on show.
+//! BudgetService: reports, retries taken ahead, and balances on show. Each first asks whether the
+//! caller may, and goes by the revision that said so.
 use std::sync::Arc;
 
 use tonic::{Request, Response, Status};
 
 use super::{Retryd, WatchBudget};
 use crate::budget::{State, Store};
+use crate::decider::InForce;
+use crate::server::Peer;
 use crate::wire::budget::{self, Names};
 use crate::wire::pb::budget_service_server::BudgetService;
 use crate::wire::refusal::Refusal;
 use crate::wire::{grant, list, pb};
 
 impl<S: Store> Retryd<S> {
-    /// Takes a report. A refused entry changes nothing and does not stop the others. A report that
-    /// came before is answered, and not counted again.
-    ///
-    /// # Errors
-    ///
-    /// Says why the report as a whole was refused. Then nothing of it was counted.
-    pub fn report_usage(
+    pub(super) fn report_by(
         &self,
+        peer: &Peer,
         request: &pb::ReportUsageRequest,
     ) -> Result<pb::ReportUsageResponse, Refusal> {
         self.counted(budget::report(request, self.sizes.report_entries_max))?;
-        let is_new = self.decider.is_new_report(&request.report_id);
-        let results = request.usage.iter().map(|entry| self.report_entry(entry, is_new)).collect();
-        Ok(pb::ReportUsageResponse { results })
-    }
-
-    fn report_entry(&self, entry: &pb::TenantUsage, is_new: bool) -> pb::UsageResult {
-        use pb::usage_result::Outcome;
-        let outcome = match self.counted(budget::entry(entry)) {
-            Ok((Names { tenant, operation }, usage)) => {
-                let write = |state: Option<State<'_>>| state.map(|it| Outcome::Budget(it.into()));
-                if is_new {
-                    self.decider.deposit(tenant, operation, &usage, write)
-                } else {
-                    self.decider.look(tenant, operation, |states| {
-                        write(State::scarcest(states.iter().copied()))
-                    })
-                }
-            }
-            Err(refusal) => Some(Outcome::Refusal(refusal.into())),
+        // Asked with the first entry that is allowed: nobody uses up ids by what is refused.
+        let mut is_new = None;
+        let mut is_new =
+            || *is_new.get_or_insert_with(|| self.decider.is_new_report(&request.report_id));
+        let result = |entry| {
+            let outcome = self.report_entry(peer, entry, &mut is_new);
+            let refusal =
+                |refusal: Refusal| Some(pb::usage_result::Outcome::Refusal(refusal.into()));
+            pb::UsageResult { outcome: outcome.unwrap_or_else(refusal) }
         };
-        pb::UsageResult { outcome }
+        Ok(pb::ReportUsageResponse { results: request.usage.iter().map(result).collect() })
     }
 
-    /// Takes retries out of every budget that would pay, ahead of the failures.
-    ///
-    /// # Errors
-    ///
-    /// Names every wrong field.
-    pub fn acquire_retries(
+    fn report_entry(
         &self,
+        peer: &Peer,
+        entry: &pb::TenantUsage,
+        is_new: impl FnOnce() -> bool,
+    ) -> Result<Option<pb::usage_result::Outcome>, Refusal> {
+        let in_force = self.allowed(peer, &entry.tenant)?;
+        let is_new = is_new();
+        let (Names { tenant, operation }, usage) = self.counted(budget::entry(entry))?;
+        let write = |state: Option<State<'_>>| {
+            state.map(|state| pb::usage_result::Outcome::Budget(state.into()))
+        };
+        Ok(if is_new {
+            self.decider.deposit(&in_force, tenant, operation, &usage, write)
+        } else {
+            self.decider.look(&in_force, tenant, operation, |states| {
+                write(State::scarcest(states.iter().copied()))
+            })
+        })
+    }
+
+    pub(super) fn acquire_by(
+        &self,
+        peer: &Peer,
         request: &pb::AcquireRetriesRequest,
     ) -> Result<pb::AcquireRetriesResponse, Refusal> {
+        let in_force = self.allowed(peer, &request.tenant)?;
         let (Names { tenant, operation }, wanted) = self.counted(grant::acquire(request))?;
-        Ok(self.decider.acquire(tenant, operation, wanted, |acquired| acquired.into()))
+        Ok(self.decider.acquire(&in_force, tenant, operation, wanted, |acquired| acquired.into()))
     }
 
-    /// Gives back retries that were granted and not sent.
-    ///
-    /// # Errors
-    ///
-    /// Names every wrong field.
-    pub fn release_retries(
+    pub(super) fn release_by(
         &self,
+        peer: &Peer,
         request: &pb::ReleaseRetriesRequest,
     ) -> Result<pb::ReleaseRetriesResponse, Refusal> {
+        let in_force = self.allowed(peer, &request.tenant)?;
         let grant::Release { names, grant, unused } = self.counted(grant::release(request))?;
         let write = |released, state: Option<State<'_>>| {
             let budget = state.map(pb::BudgetState::from);
             pb::ReleaseRetriesResponse { budget, released }
         };
-        Ok(self.decider.release(names.tenant, names.operation, grant, unused, write))
+        Ok(self.decider.release(&in_force, names.tenant, names.operation, grant, unused, write))
     }
 
-    /// The state of every budget that would pay. Looking creates nothing.
-    ///
-    /// # Errors
-    ///
-    /// Names every wrong field.
-    pub fn get_budget(
+    pub(super) fn get_by(
         &self,
+        peer: &Peer,
         request: &pb::GetBudgetRequest,
     ) -> Result<pb::GetBudgetResponse, Refusal> {
+        let in_force = self.allowed(peer, &request.tenant)?;
         let names = self.counted(Names::parse(&request.tenant, &request.operation))?;
-        Ok(pb::GetBudgetResponse { budgets: self.states(names.tenant, names.operation) })
+        Ok(pb::GetBudgetResponse { budgets: self.states(&in_force, names.tenant, names.operation) })
     }
 
-    /// A page of all balances, the emptiest first. It goes over every balance, which takes as long
-    /// as there are many.
-    ///
-    /// # Errors
-    ///
-    /// Names every wrong field.
-    pub fn list_budgets(
+    /// A page of the balances of the caller's tenants. Those that belong to no tenant are shown to
+    /// whoever may ask for every one.
+    pub(super) fn list_by(
         &self,
+        peer: &Peer,
         request: &pb::ListBudgetsRequest,
     ) -> Result<pb::ListBudgetsResponse, Refusal> {
+        let in_force = self.known(peer)?;
         let page = self.counted(list::page(request))?;
-        let rows = self.decider.list(page.after.as_ref(), page.size);
+        let shows = |tenant: &str| in_force.policies().allow(peer.names(), tenant);
+        let rows = self.decider.list(&in_force, page.after.as_ref(), page.size, shows);
         Ok(list::write(&page, rows))
     }
 
-    pub(super) fn states(&self, tenant: &str, operation: &str) -> Vec<pb::BudgetState> {
+    pub(super) fn states(
+        &self,
+        in_force: &InForce<S>,
+        tenant: &str,
+        operation: &str,
+    ) -> Vec<pb::BudgetState> {
         let write = |states: &[State<'_>]| states.iter().copied().map(Into::into).collect();
-        self.decider.look(tenant, operation, write)
+        self.decider.look(in_force, tenant, operation, write)
     }
 }
 
@@ -115,7 +119,7 @@ impl<S: Store> BudgetService for Retryd<S> {
         &self,
         request: Request<pb::ReportUsageRequest>,
     ) -> Result<Response<pb::ReportUsageResponse>, Status> {
-        Ok(Response::new(Retryd::report_usage(self, request.get_ref())?))
+        Ok(Response::new(self.report_by(Peer::of(request.extensions()), request.get_ref())?))
     }
 
     async fn acquire_retries(
@@ -124,21 +128,21 @@ impl<S: Store> BudgetService for Retryd<S> {
     ) -> Result<Response<pb::AcquireRetriesResponse>, Status> {
         // Nobody would send what is taken too late.
         self.in_time(request.extensions().get(), self.decider.now())?;
-        Ok(Response::new(Retryd::acquire_retries(self, request.get_ref())?))
+        Ok(Response::new(self.acquire_by(Peer::of(request.extensions()), request.get_ref())?))
     }
 
     async fn release_retries(
         &self,
         request: Request<pb::ReleaseRetriesRequest>,
     ) -> Result<Response<pb::ReleaseRetriesResponse>, Status> {
-        Ok(Response::new(Retryd::release_retries(self, request.get_ref())?))
+        Ok(Response::new(self.release_by(Peer::of(request.extensions()), request.get_ref())?))
     }
 
     async fn get_budget(
         &self,
         request: Request<pb::GetBudgetRequest>,
     ) -> Result<Response<pb::GetBudgetResponse>, Status> {
-        Ok(Response::new(Retryd::get_budget(self, request.get_ref())?))
+        Ok(Response::new(self.get_by(Peer::of(request.extensions()), request.get_ref())?))
     }
 
     async fn list_budgets(
@@ -152,7 +156,7 @@ impl<S: Store> BudgetService for Retryd<S> {
         let retryd = self.clone();
         let listed = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            Retryd::list_budgets(&retryd, request.get_ref())
+            retryd.list_by(Peer::of(request.extensions()), request.get_ref())
         });
         match listed.await {
             Ok(listed) => Ok(Response::new(listed?)),
@@ -171,8 +175,10 @@ impl<S: Store> BudgetService for Retryd<S> {
         request: Request<pb::WatchBudgetRequest>,
     ) -> Result<Response<WatchBudget<S>>, Status> {
         let deadline = request.extensions().get().copied();
+        let peer = Peer::of(request.extensions()).clone();
         let pb::WatchBudgetRequest { tenant, operation } = request.into_inner();
+        self.allowed(&peer, &tenant)?;
         self.counted(Names::parse(&tenant, &operation))?;
-        Ok(Response::new(WatchBudget::new(self.clone(), deadline, tenant, operation)))
+        Ok(Response::new(WatchBudget::new(self.clone(), peer, deadline, tenant, operation)))
     }
 }

@@ -16,7 +16,7 @@ use tonic::{Status, body::Body};
 
 use super::{Retryd, questions::Questions, until::Until};
 use crate::budget::Store;
-use crate::server::Deadline;
+use crate::server::{Deadline, Peer};
 use crate::wire::borrowed::{Borrowed, Streamed};
 use crate::wire::{codec, pb};
 
@@ -28,6 +28,7 @@ const BATCH_BYTES_MAX: usize = 16 << 10;
 #[derive(Debug)]
 pub struct DecideStream<S> {
     retryd: Retryd<S>,
+    peer: Peer,
     questions: Questions,
     until: Until,
     /// Answers that have not left yet, and how many.
@@ -46,12 +47,12 @@ enum Next {
 }
 
 impl<S: Store> DecideStream<S> {
-    /// Answers what stands in the body of a request.
-    pub fn new(retryd: Retryd<S>, deadline: Option<Deadline>, questions: Body) -> Self {
+    /// Answers what stands in the body of a request of this caller's.
+    pub fn new(retryd: Retryd<S>, peer: Peer, deadline: Option<Deadline>, questions: Body) -> Self {
         let until = Until::new(&retryd, deadline);
         let questions = Questions::of(questions, retryd.sizes.context_bytes_max);
         let ready = BytesMut::new();
-        DecideStream { retryd, questions, until, ready, batch: 0, next: Next::Answers }
+        DecideStream { retryd, peer, questions, until, ready, batch: 0, next: Next::Answers }
     }
 
     /// Answers one question more, or says how the stream ends.
@@ -69,7 +70,7 @@ impl<S: Store> DecideStream<S> {
         let now = self.retryd.decider.now();
         self.until.in_time(&self.retryd, now)?;
         let ready = &mut self.ready;
-        let decided = self.retryd.decide_at(&context, now, |answer, explain| {
+        let decided = self.retryd.decide_at(&self.peer, &context, now, |answer, explain| {
             codec::frame(&Streamed(Borrowed::of(answer, explain)), ready);
         });
         if let Err(refusal) = decided {

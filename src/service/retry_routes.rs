@@ -12,6 +12,7 @@ use tower::Service;
 
 use super::{DecideStream, Retryd};
 use crate::budget::Store;
+use crate::server::Peer;
 use crate::wire::pb::retry_service_server::RetryServiceServer;
 
 const DECIDE_STREAM: &str = "/retryd.v1.RetryService/DecideStream";
@@ -48,7 +49,8 @@ impl<S: Store> Service<Request<Body>> for RetryRoutes<S> {
             return self.generated.call(request);
         }
         let deadline = request.extensions().get().copied();
-        let answers = DecideStream::new(self.retryd.clone(), deadline, request.into_body());
+        let peer = Peer::of(request.extensions()).clone();
+        let answers = DecideStream::new(self.retryd.clone(), peer, deadline, request.into_body());
         let mut response = Response::new(Body::new(answers));
         let grpc = HeaderValue::from_static("application/grpc");
         response.headers_mut().insert(CONTENT_TYPE, grpc);

@@ -24,7 +24,7 @@ impl<S: Store> Retryd<S> {
         let decider = Arc::clone(&self.decider);
         let listed = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            decider.list(None, count)
+            decider.list(&decider.in_force(), None, count, |_| true)
         });
         listed.await.ok()
     }

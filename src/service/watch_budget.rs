@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::{Retryd, until::Until};
 use crate::budget::Store;
-use crate::server::Deadline;
+use crate::server::{Deadline, Peer};
 use crate::wire::pb;
 
 /// Time between two looks.
@@ -21,6 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct WatchBudget<S> {
     retryd: Retryd<S>,
+    peer: Peer,
     tenant: String,
     operation: String,
     until: Until,
@@ -32,6 +33,7 @@ pub struct WatchBudget<S> {
 impl<S: Store> WatchBudget<S> {
     pub(super) fn new(
         retryd: Retryd<S>,
+        peer: Peer,
         deadline: Option<Deadline>,
         tenant: String,
         operation: String,
@@ -41,7 +43,7 @@ impl<S: Store> WatchBudget<S> {
         // A reader that was slow gets the state of now, and not one for each look that it missed.
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (last, ended) = (None, false);
-        WatchBudget { retryd, tenant, operation, until, looks, last, ended }
+        WatchBudget { retryd, peer, tenant, operation, until, looks, last, ended }
     }
 
     fn end(&mut self, why: Status) -> Poll<Option<Result<pb::WatchBudgetResponse, Status>>> {
@@ -66,7 +68,12 @@ impl<S: Store> Stream for WatchBudget<S> {
             if let Err(late) = this.until.in_time(&this.retryd, this.retryd.decider.now()) {
                 return this.end(late);
             }
-            let budgets = this.retryd.states(&this.tenant, &this.operation);
+            // Whoever may no longer ask for the tenant is told so.
+            let in_force = match this.retryd.allowed(&this.peer, &this.tenant) {
+                Ok(in_force) => in_force,
+                Err(refusal) => return this.end(refusal.into()),
+            };
+            let budgets = this.retryd.states(&in_force, &this.tenant, &this.operation);
             let state = pb::WatchBudgetResponse { budgets };
             if this.last.as_ref() != Some(&state) {
                 this.last = Some(state.clone());

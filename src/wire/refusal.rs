@@ -16,6 +16,8 @@ pub const DOMAIN: &str = "retryd";
 pub enum Refusal {
     /// The message has wrong fields: these.
     ContextInvalid(Violations),
+    /// The caller has not proven a name that may ask for this tenant.
+    TenantForeign,
     /// The bytes are no message of the contract.
     NotProtobuf,
     /// The message is over the size limit.
@@ -31,6 +33,7 @@ impl Refusal {
     pub fn code(&self) -> Code {
         match self {
             Refusal::ContextInvalid(_) | Refusal::NotProtobuf => Code::InvalidArgument,
+            Refusal::TenantForeign => Code::PermissionDenied,
             Refusal::MessageTooLarge => Code::ResourceExhausted,
             Refusal::Overloaded | Refusal::Stopping => Code::Unavailable,
         }
@@ -40,6 +43,7 @@ impl Refusal {
     pub fn reason(&self) -> Refused {
         match self {
             Refusal::ContextInvalid(_) => Refused::ContextInvalid,
+            Refusal::TenantForeign => Refused::TenantForeign,
             Refusal::NotProtobuf => Refused::NotProtobuf,
             Refusal::MessageTooLarge => Refused::MessageTooLarge,
             Refusal::Overloaded => Refused::Overloaded,
@@ -67,7 +71,8 @@ impl Refusal {
     pub fn violations(&self) -> impl Iterator<Item = &Violation> {
         let violations = match self {
             Refusal::ContextInvalid(violations) => Some(violations),
-            Refusal::NotProtobuf
+            Refusal::TenantForeign
+            | Refusal::NotProtobuf
             | Refusal::MessageTooLarge
             | Refusal::Overloaded
             | Refusal::Stopping => None,
@@ -81,6 +86,9 @@ impl Refusal {
             Refusal::ContextInvalid(violations) => {
                 let fields: Vec<&str> = violations.0.iter().map(|v| v.field).collect();
                 format!("wrong fields: {}", fields.join(", "))
+            }
+            Refusal::TenantForeign => {
+                "the client certificate may not ask for this tenant".to_owned()
             }
             Refusal::NotProtobuf => "the bytes are no message of retryd.v1".to_owned(),
             Refusal::MessageTooLarge => "the message is over the size limit".to_owned(),
@@ -104,7 +112,8 @@ impl From<Refusal> for pb::Refusal {
         let grpc_code = refusal.code() as i32;
         let violations = match refusal {
             Refusal::ContextInvalid(Violations(violations)) => violations,
-            Refusal::NotProtobuf
+            Refusal::TenantForeign
+            | Refusal::NotProtobuf
             | Refusal::MessageTooLarge
             | Refusal::Overloaded
             | Refusal::Stopping => Vec::new(),

@@ -4,7 +4,7 @@ use retryd::budget::{Holder, Listed, Scope, Store};
 use super::{Bench, Budget, bucket, budget, ratio, throttle};
 
 fn rows(bench: &Bench, after: Option<&Listed>, count: usize, now_ms: u64) -> Vec<Listed> {
-    bench.memory.list(after, count, now_ms)
+    bench.memory.list(after, count, now_ms, &|_| true)
 }
 
 fn row(available: u32, budget: &str, tenant: &str, operation: &str, capacity: u32) -> Listed {
@@ -103,4 +103,23 @@ fn a_reload_shows_in_every_row_at_once() {
     bench.acquire(bench.holder("a"), 5);
     let later = bench.unsettled(&[budget("b", bucket(60))], 0);
     assert_eq!(rows(&later, None, 9, 0), [row(10, "b", "a", "", 20)]);
+}
+
+#[test]
+fn a_page_is_full_of_what_is_shown() {
+    let bench = bench();
+    let of_t: Vec<Listed> = in_order().into_iter().filter(|row| &*row.tenant == "t").collect();
+    assert!(2 <= of_t.len() && of_t.len() < in_order().len());
+    let page =
+        |after: Option<&Listed>, count| bench.memory.list(after, count, 0, &|tenant| tenant == "t");
+    assert_eq!(page(None, 100), of_t);
+    let mut seen: Vec<Listed> = Vec::new();
+    loop {
+        let one = page(seen.last(), 1);
+        if one.is_empty() {
+            break;
+        }
+        seen.extend(one);
+    }
+    assert_eq!(seen, of_t);
 }

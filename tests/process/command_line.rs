@@ -118,18 +118,18 @@ fn every_broken_policy_file_ends_with_its_places_and_exit_code_2() {
 }
 
 #[test]
-fn what_is_not_enforced_yet_is_refused() {
+fn check_says_what_callers_need_and_decide_goes_without() {
     let callers = "version: 1\npolicies: [{name: a}]\ncallers: [{identity: x, tenants: [y]}]\n";
     let operators = "version: 1\npolicies: [{name: a}]\noperators: [x]\n";
-    let (callers, operators) =
-        (policy_file("callers.yaml", callers), policy_file("operators.yaml", operators));
-    for (path, word) in [(callers, "callers"), (operators, "operators")] {
-        let (code, _, error) = retryd(&["serve", "--policy", &path], "");
-        assert_eq!(code, 2, "{error}");
-        assert!(error.contains(word), "{error}");
+    let neither = "version: 1\npolicies: [{name: a}]\n";
+    for (name, text, needs) in
+        [("callers", callers, true), ("operators", operators, true), ("neither", neither, false)]
+    {
+        let path = policy_file(&format!("check-{name}.yaml"), text);
         let (code, out, _) = retryd(&["check", &path], "");
-        assert_eq!(code, 0);
-        assert!(out.contains(word), "{out}");
+        assert_eq!((code, out.contains("--tls-client-ca-file")), (0, needs), "{out}");
+        let (code, out, error) = retryd(&["decide", "--policy", &path, "-"], YES);
+        assert_eq!(code, 0, "{out} {error}");
     }
 }
 

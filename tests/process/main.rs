@@ -4,6 +4,8 @@
 #![allow(clippy::disallowed_methods, reason = "a process runs on the real clock")]
 mod bad_bytes;
 mod budget_service;
+mod callers;
+mod certificates;
 mod closed_pipes;
 mod command_line;
 mod config_map;
@@ -21,5 +23,6 @@ mod replay;
 mod stream;
 mod support;
 mod tenants;
+mod tls;
 mod watch;
 mod wrong_policies;

@@ -52,7 +52,10 @@ async fn a_broken_file_changes_nothing_and_is_told() {
     let before = revision(&process).await;
     for (broken, told) in [
         (policy(0, "tenant", 10), "reload-broken.yaml:3:"),
-        ("version: 1\npolicies: [{name: a}]\noperators: [x]\n".to_owned(), "operators"),
+        (
+            "version: 1\npolicies: [{name: a}]\noperators: [x]\n".to_owned(),
+            "nobody proves who they are",
+        ),
         (String::new(), "reload-broken.yaml:1:"),
     ] {
         let lines = process.log_lines();

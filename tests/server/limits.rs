@@ -1,6 +1,7 @@
 //! What becomes of one call, and of one connection of a peer, too many.
 use std::net::{IpAddr, SocketAddr};
 
+use retryd::admin::metrics::Format;
 use retryd::{
     admin::lanes::{Lane, LaneCounts},
     server::Limits,

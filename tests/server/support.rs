@@ -23,7 +23,9 @@ use retryd::{
         ports::{ConnectionCounts, Port},
     },
     clock::Clock,
-    server::{AtOnce, Bound, ConnectInfo, Deadline, Drain, Ended, Health, Limits, Listen, Server},
+    server::{
+        AtOnce, Bound, ConnectInfo, Deadline, Drain, Ended, Health, Limits, Listen, Peer, Server,
+    },
 };
 use tokio::{net::TcpStream, task::JoinHandle, time::timeout};
 use tonic::{Status, body::Body, server::NamedService, service::Routes};
@@ -81,6 +83,7 @@ impl Running {
             health: health.clone(),
             metrics: Arc::clone(&metrics),
             clock: Clock::system(),
+            tls: None,
         };
         let task = tokio::spawn(server.run(drain.clone()));
         health.ready().await;
@@ -306,7 +309,7 @@ impl Hand {
 }
 
 /// What `Echo` does, without a service.
-fn at_once(message: &[u8], _: Option<&Deadline>) -> Result<Bytes, Status> {
+fn at_once(message: &[u8], _: Option<&Deadline>, _: &Peer) -> Result<Bytes, Status> {
     match message {
         b"panic" => panic!("a bug"),
         b"refuse" => Err(Status::invalid_argument("refused")),

@@ -284,7 +284,7 @@ impl Play {
     }
 
     fn available(&self, who: Who) -> Available {
-        self.decider.look(who.tenant, who.operation, |states| {
+        self.decider.look(&self.decider.in_force(), who.tenant, who.operation, |states| {
             states.iter().map(|state| state.available).collect()
         })
     }
