@@ -12,7 +12,7 @@ CHART = DEPLOY / "helm" / "retryd"
 TOOLS = ROOT / "target" / "tools"
 
 # Each rendering is compared with its snapshot, and has to pass every check of objects.
-NAMES = ["helm-default", "helm-store", "helm-everything", "helm-bare", "kustomize-base", "kustomize-store"]
+NAMES = ["helm-default", "helm-store", "helm-everything", "helm-bare", "helm-tls", "kustomize-base", "kustomize-store"]
 
 
 def run(program: Path | str, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -97,7 +97,8 @@ def made_by_users() -> list[dict]:
     return [
         an_object("ConfigMap", "our-policy", policy),
         an_object("Secret", "retryd-store", {"password": "secret"}),
-        an_object("Secret", "store", {"pass": "secret", "ca.crt": certificate()}),
+        an_object("Secret", "store", {"pass": "secret", "ca.crt": certificate_and_key()}),
+        an_object("Secret", "retryd-tls", dict.fromkeys(["tls.crt", "tls.key", "ca.crt"], certificate_and_key())),
     ]
 
 
@@ -105,10 +106,11 @@ def an_object(kind: str, name: str, data: dict[str, str]) -> dict:
     return {"kind": kind, "metadata": {"name": name}, "stringData" if kind == "Secret" else "data": data}
 
 
-def certificate() -> str:
+def certificate_and_key() -> str:
+    """Of one that has signed itself, in one file: whoever reads it takes what it needs."""
     made = kit.run(
         "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-        "-nodes", "-keyout", "/dev/null", "-subj", "/CN=store", "-days", "1",
+        "-nodes", "-keyout", "/dev/stdout", "-subj", "/CN=store", "-days", "1",
     )
     assert made.returncode == 0, made.stderr
     return made.stdout

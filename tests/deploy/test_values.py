@@ -35,6 +35,8 @@ REFUSED = [
     ({"store": {"passwordKey": "../password"}}, "/store/passwordKey", PATTERN),
     ({"store": {"replicas": 1001}}, "/store/replicas", MOST),
     ({"store": {"caKey": "ca.crt"}}, "store.caKey", "store.secretName"),
+    ({"tls": {"clientCAKey": "ca.crt"}}, "tls.clientCAKey", "tls.secretName"),
+    ({"tls": {"secretName": "tls", "clientCAKey": "../ca.crt"}}, "/tls/clientCAKey", PATTERN),
     ({"drain": {"timeoutSeconds": "25s"}}, "/drain/timeoutSeconds", TYPE),
     ({"drain": {"delaySeconds": 26}}, "drain.delaySeconds", "more than drain.timeoutSeconds"),
     ({"connectionAge": "5 minutes"}, "/connectionAge", PATTERN),

@@ -54,10 +54,21 @@ the most that there may be: with a smaller number all parts together would be mo
 {{- define "retryd.env" -}}
 - name: RETRYD_LISTEN
   value: {{ printf "%s:50051" .Values.listenHost | quote }}
-# retryd serves plaintext only, and refuses to do so beyond loopback unless told that the network may be trusted: the
-# NetworkPolicy, or a mesh, is what keeps strangers away.
+{{- if .Values.tls.secretName }}
+- name: RETRYD_TLS_CERT_FILE
+  value: /etc/retryd/tls/tls.crt
+- name: RETRYD_TLS_KEY_FILE
+  value: /etc/retryd/tls/tls.key
+{{- with .Values.tls.clientCAKey }}
+- name: RETRYD_TLS_CLIENT_CA_FILE
+  value: /etc/retryd/tls/{{ . }}
+{{- end }}
+{{- else }}
+# Plaintext: beyond loopback, retryd refuses that unless told that the network may be trusted. The NetworkPolicy, or a mesh, is
+# what keeps strangers away.
 - name: RETRYD_INSECURE
   value: "true"
+{{- end }}
 - name: RETRYD_PROBE_LISTEN
   value: {{ printf "%s:50052" .Values.listenHost | quote }}
 - name: RETRYD_ADMIN_LISTEN
@@ -107,6 +118,9 @@ the most that there may be: with a smaller number all parts together would be mo
 {{- end }}
 {{- if gt (int .drain.delaySeconds) (int .drain.timeoutSeconds) }}
 {{- fail "drain.delaySeconds is more than drain.timeoutSeconds, which it is a part of" }}
+{{- end }}
+{{- if and .tls.clientCAKey (not .tls.secretName) }}
+{{- fail "tls.clientCAKey is a key of the Secret tls.secretName, which is not set" }}
 {{- end }}
 {{- if and .store.caKey (not .store.secretName) }}
 {{- fail "store.caKey is a key of the Secret store.secretName, which is not set" }}
