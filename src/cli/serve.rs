@@ -2,6 +2,7 @@
 mod beside;
 mod console;
 mod limits;
+mod routes;
 mod store;
 mod tls;
 
@@ -10,8 +11,6 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use clap::{ArgAction, Args, builder::BoolishValueParser};
 use tokio::signal::unix::{SignalKind, signal};
-use tonic::service::Routes;
-use tonic_reflection::pb::{v1, v1alpha};
 
 use crate::admin::{Admin, metrics::Metrics};
 use crate::budget::{BALANCES_MAX, Memory};
@@ -21,7 +20,7 @@ use crate::policy::{Policies, Warning};
 use crate::reload::Reload;
 use crate::server::{Bound, Drain, Ended, Health, Limits, Listen, Server, raise_descriptor_limit};
 use crate::service::Retryd;
-use crate::{telemetry, wire};
+use crate::telemetry;
 
 #[derive(Debug, Args)]
 pub(super) struct Serve {
@@ -156,7 +155,7 @@ impl Serve {
         let admin = self.admin_listen.bind().await?;
         self.tls.tell();
 
-        let routes = routes(&retryd, &health)?;
+        let routes = routes::routes(&retryd, &health)?;
         let at_once = Some(retryd.decide_at_once());
         let limits = self.limits();
         let policy = self.policy.as_deref();
@@ -234,26 +233,4 @@ async fn bind_all(addresses: &[Listen]) -> anyhow::Result<Vec<Bound>> {
         bound.push(address.bind().await?);
     }
     Ok(bound)
-}
-
-/// Bytes of a question to reflection. It holds a name or two, and its stream may stay open: with
-/// the library's 4 MiB, one connection could make the process hold half a gigabyte.
-const REFLECTION_QUESTION_MAX: usize = 4 << 10;
-
-fn routes(retryd: &Retryd<Memory>, health: &Health) -> anyhow::Result<Routes> {
-    let reflection = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(wire::DESCRIPTORS)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-            // So that a generic client can read the details of an error.
-            .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
-    };
-    // Each version lists the other one too.
-    let v1 = reflection().register_encoded_file_descriptor_set(v1alpha::FILE_DESCRIPTOR_SET);
-    let v1alpha = reflection().register_encoded_file_descriptor_set(v1::FILE_DESCRIPTOR_SET);
-    Ok(Routes::new(retryd.retry_service())
-        .add_service(retryd.budget_service())
-        .add_service(health.service())
-        .add_service(v1.build_v1()?.max_decoding_message_size(REFLECTION_QUESTION_MAX))
-        .add_service(v1alpha.build_v1alpha()?.max_decoding_message_size(REFLECTION_QUESTION_MAX)))
 }

@@ -14,7 +14,7 @@ use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::{Code, Status, body::Body};
 
-use super::{call::Origin, deadline::Deadline, endings, slots::Slot, timed::Timed};
+use super::{deadline::Deadline, endings, origin::Origin, slots::Slot, timed::Timed};
 use crate::admin::metrics::Refused;
 
 /// The body of an answer. While it lives, its call is in flight.

@@ -13,49 +13,20 @@ use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
-use tokio_util::sync::CancellationToken;
-use tonic::{Code, Status, body::Body, service::Routes};
-use tower::Service;
+use tonic::{Code, Status, body::Body};
 
 use super::{
     answer::Answer,
-    at_once::{AtOnce, Found, Reading},
-    connection::ConnectInfo,
+    at_once::{Found, Reading},
     deadline::{self, Deadline},
-    endings,
-    lanes::{self, Places},
+    endings, lanes,
     limits::GRACE,
     not_grpc::not_grpc,
-    peer::Peer,
+    origin::{Origin, RouteFuture},
     slots::Slot,
     timed::Timed,
 };
-use crate::{
-    admin::{
-        lanes::Lane,
-        metrics::{Metrics, Refused},
-    },
-    clock::Clock,
-};
-
-/// What all calls of one connection share. Who holds it is in flight.
-pub(super) struct Origin {
-    pub(super) info: ConnectInfo,
-    pub(super) peer: Peer,
-    pub(super) served: Arc<Served>,
-    pub(super) request_max: Duration,
-    pub(super) clock: Clock,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) places: Places,
-    /// Cancelled when streams of this connection shall end.
-    pub(super) leaving: CancellationToken,
-}
-
-/// What answers calls.
-pub(super) struct Served {
-    pub(super) at_once: Option<AtOnce>,
-    pub(super) routes: Routes,
-}
+use crate::admin::{lanes::Lane, metrics::Refused};
 
 /// Takes the calls of one connection.
 pub(super) struct Calls(pub(super) Arc<Origin>);
@@ -96,7 +67,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
         let way = if is_at_once {
             Way::AtOnce(Reading::of(request))
         } else {
-            origin.route(request.map(Body::new), deadline)
+            Way::Routed(origin.route(request.map(Body::new), deadline))
         };
         Call::Begun(Begun {
             way,
@@ -110,23 +81,6 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             deadline,
             alarm: None,
         })
-    }
-}
-
-impl Origin {
-    fn route(&self, mut request: Request<Body>, deadline: Option<Deadline>) -> Way {
-        request.extensions_mut().insert(self.info);
-        if self.peer.has_certificate() {
-            request.extensions_mut().insert(self.peer.clone());
-        }
-        if let Some(deadline) = deadline {
-            request.extensions_mut().insert(deadline);
-        }
-        Way::Routed(self.served.routes.clone().call(request))
-    }
-
-    fn take_place(&self, lane: Lane) -> Result<Slot, Status> {
-        self.places.free(lane).ok_or_else(|| self.places.shed(lane, self.clock.now()))
     }
 }
 
@@ -157,7 +111,7 @@ pub(super) struct Begun {
 /// How a call is answered.
 enum Way {
     AtOnce(Reading),
-    Routed(<Routes as Service<Request<Body>>>::Future),
+    Routed(RouteFuture),
 }
 
 impl Future for Call {
@@ -196,7 +150,9 @@ impl Begun {
                     let answer = method.answer(&message, self.deadline.as_ref(), &self.origin.peer);
                     return Poll::Ready(answer.map_err(|status| status.into_http()));
                 }
-                Found::Unusual(request) => self.way = self.origin.route(request, self.deadline),
+                Found::Unusual(request) => {
+                    self.way = Way::Routed(self.origin.route(request, self.deadline));
+                }
             }
         }
         match &mut self.way {

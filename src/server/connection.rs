@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::{
     accept::Serve,
     batching::Batching,
-    call::{Calls, Origin, Served},
+    call::Calls,
     greeting::Greeting,
     lanes::{Lanes, Places},
     limits::{self, Limits, SETTLE},
+    origin::{Origin, Served},
     peer::Peer,
     tls::Tls,
 };

@@ -27,6 +27,7 @@ mod lanes;
 pub mod limits;
 mod listen;
 mod not_grpc;
+mod origin;
 mod peer;
 mod peers;
 mod slots;
@@ -54,7 +55,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::service::Routes;
 
-use self::{call::Served, lanes::Lanes, peers::Peers};
+use self::{lanes::Lanes, origin::Served, peers::Peers};
 use crate::{
     admin::{metrics::Metrics, ports::Port},
     clock::Clock,

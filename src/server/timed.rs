@@ -1,7 +1,7 @@
 //! How long a call took: told once, at its end, however it ends.
 use tonic::Code;
 
-use super::call::Origin;
+use super::origin::Origin;
 use crate::{admin::calls::Method, clock::Moment};
 
 /// A call that has begun, and whose end nobody has told yet.
