@@ -99,7 +99,7 @@ mod tests {
         let mut taken = [0_u32; 10];
         let mut asked = 0_u32;
         for draw in (0..=u32::MAX).step_by(4_096) {
-            let part = usize::try_from(u64::from(draw) * 10 >> 32).unwrap();
+            let part = usize::try_from((u64::from(draw) * 10) >> 32).unwrap();
             taken[part] += u32::from(sample.takes(draw));
             asked += 1;
         }
