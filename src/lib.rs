@@ -11,6 +11,7 @@
 //! | [`reload`] | the policy file, read again when it changes |
 //! | [`wire`] | messages in and out, parsed once |
 //! | [`decision_log`] | decisions as JSON lines, and decided anew |
+//! | [`shadow`] | a second set of policies, asked beside the one in force |
 //! | [`service`] | the two gRPC services |
 //! | [`server`] | sockets, connections, health, and the end of the process |
 //! | [`admin`] | metrics and readiness over HTTP |
@@ -31,5 +32,6 @@ pub mod reload;
 pub mod remote;
 pub mod server;
 pub mod service;
+pub mod shadow;
 pub mod telemetry;
 pub mod wire;

@@ -24,9 +24,10 @@ pub use self::watch_budget::WatchBudget;
 use crate::admin::metrics::Metrics;
 use crate::budget::Store;
 use crate::clock::Now;
-use crate::decider::{Answer, Decider};
+use crate::decider::{Answer, Decider, Question};
 use crate::decision_log::DecisionLog;
 use crate::server::{AtOnce, Deadline, Peer, deadline_exceeded};
+use crate::shadow::Shadow;
 use crate::wire::borrowed::Borrowed;
 use crate::wire::context::{self, Oddities};
 use crate::wire::pb::budget_service_server::BudgetServiceServer;
@@ -46,6 +47,7 @@ pub struct Retryd<S> {
     /// Whose turn it is to go over all balances.
     listing: Arc<Semaphore>,
     log: Option<DecisionLog>,
+    shadow: Option<Arc<Shadow<S>>>,
 }
 
 impl<S> Clone for Retryd<S> {
@@ -57,6 +59,7 @@ impl<S> Clone for Retryd<S> {
             stopping: self.stopping.clone(),
             listing: Arc::clone(&self.listing),
             log: self.log.clone(),
+            shadow: self.shadow.clone(),
         }
     }
 }
@@ -69,7 +72,7 @@ impl<S: Store> Retryd<S> {
         stopping: CancellationToken,
     ) -> Retryd<S> {
         let (sizes, listing) = (Sizes::default(), Arc::new(Semaphore::new(1)));
-        Retryd { decider, metrics, sizes, stopping, listing, log: None }
+        Retryd { decider, metrics, sizes, stopping, listing, log: None, shadow: None }
     }
 
     /// The same, with other limits of what one message may hold.
@@ -80,6 +83,11 @@ impl<S: Store> Retryd<S> {
     /// The same, and decisions are logged.
     pub fn logged(self, log: Option<DecisionLog>) -> Retryd<S> {
         Retryd { log, ..self }
+    }
+
+    /// The same, and other policies decide beside it.
+    pub fn shadowed(self, shadow: Option<Shadow<S>>) -> Retryd<S> {
+        Retryd { shadow: shadow.map(Arc::new), ..self }
     }
 
     /// The gRPC server of RetryService.
@@ -128,11 +136,29 @@ impl<S: Store> Retryd<S> {
         let question = self.counted(question)?;
         Ok(self.decider.decide(&in_force, &question, now, |answer| {
             let told = tell(answer, question.explain);
-            if let Some(log) = &self.log {
-                log.offer(context, now, answer);
-            }
+            self.beside(context, &question, now, answer);
             told
         }))
+    }
+
+    /// What an answer sets off that nobody waits for. It changes none.
+    fn beside(
+        &self,
+        context: &pb::RetryContext,
+        question: &Question<'_>,
+        now: Now,
+        answer: &Answer<'_>,
+    ) {
+        let log = |shadow: Option<&Answer<'_>>| {
+            if let Some(log) = &self.log {
+                log.offer(context, now, answer, shadow);
+            }
+        };
+        let shadow = self.shadow.as_ref();
+        let decided = shadow.and_then(|it| it.decide(question, now, answer, |it| log(Some(it))));
+        if decided.is_none() {
+            log(None);
+        }
     }
 
     /// Nobody waits for an answer after the deadline: it would charge a retry that is never sent.

@@ -40,11 +40,21 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "decision_log",
         &["engine", "budget", "clock", "decider", "policy", "wire", "admin::log_lines"],
     ),
+    ("shadow", &["budget", "clock", "decider", "admin::shadowed"]),
     ("remote", &["budget::shared", "clock"]),
     ("reload", &["budget", "decider", "policy", "admin::metrics"]),
     (
         "service",
-        &["budget", "clock", "decider", "decision_log", "wire", "server", "admin::metrics"],
+        &[
+            "budget",
+            "clock",
+            "decider",
+            "decision_log",
+            "shadow",
+            "wire",
+            "server",
+            "admin::metrics",
+        ],
     ),
     (
         "server",
@@ -90,6 +100,7 @@ const EVERYTHING: &[&str] = &[
     "remote",
     "server",
     "service",
+    "shadow",
     "telemetry",
     "wire",
 ];

@@ -12,6 +12,7 @@ use prometheus_client::{
 };
 
 use super::calls::Calls;
+pub use super::format::Format;
 use super::lanes::LaneMetrics;
 use super::log_lines::LogLines;
 use super::named::Named;
@@ -19,31 +20,13 @@ pub use super::named::NamedCounts;
 use super::ports::{self, ConnectionCounts, Port};
 pub use super::refused::Refused;
 use super::reloads::Reloads;
+use super::shadowed::{self, Shadowed};
 use super::store::StoreMetrics;
 use super::tls::TlsMetrics;
 use crate::budget::{Occupancy, StoreState};
 use crate::engine::Rule;
 
 type One = [(&'static str, &'static str); 1];
-
-/// How metrics are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// OpenMetrics 1.0.
-    OpenMetrics,
-    /// The text format 0.0.4, for what is older.
-    Text,
-}
-
-impl Format {
-    /// Its media type.
-    pub const fn content_type(self) -> &'static str {
-        match self {
-            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            Format::Text => prometheus_text::CONTENT_TYPE,
-        }
-    }
-}
 
 /// Every metric of the process.
 pub struct Metrics {
@@ -73,6 +56,7 @@ pub struct Metrics {
     store: StoreMetrics,
     log_lines: Family<One, Counter>,
     tls: TlsMetrics,
+    shadow: shadowed::Families,
     /// Usage reports booked, whether they came alone or with a question.
     pub usage_reports: Counter,
     /// Calls that panicked.
@@ -133,6 +117,7 @@ impl Metrics {
             store: StoreMetrics::register(&mut registry),
             log_lines: LogLines::register(&mut registry),
             tls: TlsMetrics::register(&mut registry),
+            shadow: shadowed::Families::register(&mut registry),
             policy,
             revision: Mutex::default(),
             registry,
@@ -216,6 +201,17 @@ impl Metrics {
     /// The counters of the decision log. They show from now on.
     pub fn log_lines(&self) -> LogLines {
         LogLines::of(&self.log_lines)
+    }
+
+    /// The counters of a second set of policies. They show from now on.
+    pub fn shadowed(&self) -> Shadowed {
+        self.shadow.shown()
+    }
+
+    /// What the decider of a second set of policies counts: apart from what is counted here, but for
+    /// its revision.
+    pub fn of_shadow(&self) -> Metrics {
+        Metrics { policy: self.shadow.policy.clone(), ..Metrics::new() }
     }
 
     /// All of it, as text.

@@ -1,5 +1,6 @@
 //! The admin listener: probes, metrics and the console over HTTP/1.1, for people and scrapers.
 pub mod calls;
+mod format;
 pub mod lanes;
 pub mod log_lines;
 pub mod metrics;
@@ -7,6 +8,7 @@ mod named;
 pub mod ports;
 mod refused;
 pub mod reloads;
+pub mod shadowed;
 mod store;
 pub mod tls;
 

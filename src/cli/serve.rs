@@ -97,8 +97,9 @@ impl Serve {
         if let Err(error) = raise_descriptor_limit(self.limits().connections_max) {
             tracing::warn!(%error, "the limit of open files stays as it is");
         }
+        let shadow = self.beside.shadow_policies(self.tls.is_mutual())?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let ended = runtime.block_on(self.serve(policies));
+        let ended = runtime.block_on(self.serve(policies, shadow));
         // A policy file on a lost disk may be read for ever: nobody waits for that.
         runtime.shutdown_background();
         ended
@@ -121,7 +122,7 @@ impl Serve {
         Ok(())
     }
 
-    async fn serve(self, policies: Policies) -> anyhow::Result<u8> {
+    async fn serve(self, policies: Policies, shadow: Option<Policies>) -> anyhow::Result<u8> {
         let metrics = Arc::new(Metrics::new());
         let drain = Drain::new();
         drain.on_signals().context("cannot wait for signals")?;
@@ -142,9 +143,20 @@ impl Serve {
         let decider = Arc::new(decider);
         self.follow_policy(&decider, &metrics).context("cannot wait for SIGHUP")?;
         let log = self.beside.decision_log(&metrics)?;
+        let beside = |shadow| {
+            self.beside.shadow(
+                shadow,
+                self.max_balances,
+                clock.clone(),
+                self.tls.is_mutual(),
+                &metrics,
+            )
+        };
+        let shadow = shadow.map(beside).transpose()?;
         let retryd = Retryd::new(Arc::clone(&decider), Arc::clone(&metrics), stopping)
             .with_sizes(self.limits.sizes())
-            .logged(log.clone());
+            .logged(log.clone())
+            .shadowed(shadow);
         let health = Health::new().await;
 
         let listeners = bind_all(&self.listen).await?;

@@ -59,10 +59,23 @@ impl<S: Store> Decider<S> {
     /// Takes as many retries as every budget covers, at most `wanted`, out of each.
     pub fn acquire<R>(
         &self,
+        in_force: &InForce<S>,
+        tenant: &str,
+        operation: &str,
+        wanted: u32,
+        tell: impl FnOnce(Acquired<'_>) -> R,
+    ) -> R {
+        self.acquire_as(in_force, tenant, operation, wanted, || self.lease_name(), tell)
+    }
+
+    /// The same, under a name that was made elsewhere.
+    pub fn acquire_as<R>(
+        &self,
         InForce(revision): &InForce<S>,
         tenant: &str,
         operation: &str,
         wanted: u32,
+        name: impl FnOnce() -> String,
         tell: impl FnOnce(Acquired<'_>) -> R,
     ) -> R {
         let policy = revision.policies.find(tenant, operation);
@@ -80,7 +93,7 @@ impl<S: Store> Decider<S> {
         };
         if 0 < granted {
             acquired.valid_ms = valid_ms(&policy.payers, &revision.policies);
-            acquired.lease = self.lease_name();
+            acquired.lease = name();
             let name = LeaseName { tenant, operation, lease: &acquired.lease };
             self.once.lend(name, grant, now_ms.saturating_add(acquired.valid_ms), now_ms);
         }

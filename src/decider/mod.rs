@@ -89,12 +89,23 @@ impl<S: Store> Decider<S> {
     /// held, and charges last, only on yes.
     pub fn decide<R>(
         &self,
-        InForce(revision): &InForce<S>,
+        in_force: &InForce<S>,
         question: &Question<'_>,
         now: Now,
         tell: impl FnOnce(&Answer<'_>) -> R,
     ) -> R {
-        let draw = self.dice.roll();
+        self.decide_drawn(in_force, question, now, self.dice.roll(), tell)
+    }
+
+    /// The same, with a draw that was made elsewhere.
+    pub fn decide_drawn<R>(
+        &self,
+        InForce(revision): &InForce<S>,
+        question: &Question<'_>,
+        now: Now,
+        draw: u32,
+        tell: impl FnOnce(&Answer<'_>) -> R,
+    ) -> R {
         self.once.ask(question.attempt(), question.dry_run, now.monotonic_ms, |turn, grant| {
             if turn == Turn::First && question.usage != Usage::NOTHING && !question.dry_run {
                 self.metrics.usage_reports.inc();

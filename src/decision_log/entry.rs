@@ -20,10 +20,16 @@ pub(super) struct Entry {
     asked: Vec<Budget>,
     context: pb::RetryContext,
     decision: pb::Decision,
+    shadow: Option<pb::Decision>,
 }
 
 impl Entry {
-    pub(super) fn of(context: &pb::RetryContext, now: Now, answer: &Answer<'_>) -> Entry {
+    pub(super) fn of(
+        context: &pb::RetryContext,
+        now: Now,
+        answer: &Answer<'_>,
+        shadow: Option<&Answer<'_>>,
+    ) -> Entry {
         let (said, by) = match answer.coverage {
             Coverage::Unbudgeted => (Word::Unbudgeted, None),
             Coverage::Covered(purse) => (Word::Covered, Some(purse)),
@@ -39,6 +45,7 @@ impl Entry {
             context: context.clone(),
             // Without the steps: whoever has the line can have them told again.
             decision: decision::write(answer, false),
+            shadow: shadow.map(|shadow| decision::write(shadow, false)),
         }
     }
 
@@ -58,6 +65,7 @@ impl Entry {
             context: self.context,
             unknown_enums: None,
             decision: self.decision,
+            shadow: self.shadow,
         }
     }
 }

@@ -25,6 +25,9 @@ pub struct Line {
     pub(super) unknown_enums: Option<UnknownEnums>,
     /// What was answered, without its explanation.
     pub decision: pb::Decision,
+    /// What the policies beside the ones in force said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<pb::Decision>,
 }
 
 /// What the budgets of the policy said to one more retry.

@@ -101,10 +101,19 @@ impl DecisionLog {
         Ok(DecisionLog(Arc::new(Inner { sample, buffer, shared })))
     }
 
-    /// Hands on a decision if it is one to keep, or drops it if there is no room.
-    pub fn offer(&self, context: &pb::RetryContext, now: Now, answer: &Answer<'_>) {
-        if answer.outcome.reason() != Rule::Retryable || self.0.sample.takes(answer.draw) {
-            self.keep(Entry::of(context, now, answer));
+    /// Hands on a decision if it is one to keep, or drops it if there is no room. `shadow` is what
+    /// other policies say beside it.
+    pub fn offer(
+        &self,
+        context: &pb::RetryContext,
+        now: Now,
+        answer: &Answer<'_>,
+        shadow: Option<&Answer<'_>>,
+    ) {
+        let is_denied = answer.outcome.reason() != Rule::Retryable;
+        let differs = shadow.is_some_and(|shadow| shadow.said() != answer.said());
+        if is_denied || differs || self.0.sample.takes(answer.draw) {
+            self.keep(Entry::of(context, now, answer, shadow));
         }
     }
 

@@ -45,6 +45,9 @@ impl<S: Store> Retryd<S> {
         let write = |state: Option<State<'_>>| {
             state.map(|state| pb::usage_result::Outcome::Budget(state.into()))
         };
+        if let (Some(shadow), true) = (&self.shadow, is_new) {
+            shadow.deposit(tenant, operation, &usage);
+        }
         Ok(if is_new {
             self.decider.deposit(&in_force, tenant, operation, &usage, write)
         } else {
@@ -61,7 +64,12 @@ impl<S: Store> Retryd<S> {
     ) -> Result<pb::AcquireRetriesResponse, Refusal> {
         let in_force = self.allowed(peer, &request.tenant)?;
         let (Names { tenant, operation }, wanted) = self.counted(grant::acquire(request))?;
-        Ok(self.decider.acquire(&in_force, tenant, operation, wanted, |acquired| acquired.into()))
+        let acquired: pb::AcquireRetriesResponse =
+            self.decider.acquire(&in_force, tenant, operation, wanted, |acquired| acquired.into());
+        if let Some(shadow) = &self.shadow {
+            shadow.acquire(tenant, operation, wanted, &acquired.lease);
+        }
+        Ok(acquired)
     }
 
     pub(super) fn release_by(
@@ -75,7 +83,11 @@ impl<S: Store> Retryd<S> {
             let budget = state.map(pb::BudgetState::from);
             pb::ReleaseRetriesResponse { budget, released }
         };
-        Ok(self.decider.release(&in_force, names.tenant, names.operation, grant, unused, write))
+        let Names { tenant, operation } = names;
+        if let Some(shadow) = &self.shadow {
+            shadow.release(tenant, operation, grant, unused);
+        }
+        Ok(self.decider.release(&in_force, tenant, operation, grant, unused, write))
     }
 
     pub(super) fn get_by(

@@ -20,6 +20,7 @@ mod policy_tests;
 mod reload;
 mod reload_under_load;
 mod replay;
+mod shadow;
 mod stream;
 mod support;
 mod tenants;

@@ -1,11 +1,17 @@
 //! The options of what goes on beside the answers.
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use clap::Args;
 
 use crate::admin::metrics::Metrics;
+use crate::budget::Memory;
+use crate::clock::{Clock, Dice};
+use crate::decider::Decider;
 use crate::decision_log::{DecisionLog, Sample, Target};
+use crate::policy::Policies;
+use crate::reload::Reload;
+use crate::shadow::Shadow;
 
 /// How long the end waits for a slow reader of the decision log.
 pub(super) const LAST_LINES: Duration = Duration::from_secs(1);
@@ -20,6 +26,10 @@ pub(super) struct Beside {
     #[arg(long, env = "RETRYD_DECISION_LOG_SAMPLE", value_name = "SHARE", default_value = "1%")]
     #[arg(requires = "decision_log")]
     decision_log_sample: Sample,
+    /// A second policy file, which decides beside the first and binds nobody: where it differs is
+    /// counted, and logged by `--decision-log`. It may have another `--max-balances` balances
+    #[arg(long, env = "RETRYD_SHADOW", value_name = "FILE")]
+    shadow: Option<OsString>,
 }
 
 impl Beside {
@@ -34,5 +44,42 @@ impl Beside {
             .with_context(|| format!("cannot open the decision log `{}`", name.display()))?;
         log.reopen_on_hangup().context("cannot wait for SIGHUP")?;
         Ok(Some(log))
+    }
+
+    /// The policies of the second file, if there is to be one.
+    pub(super) fn shadow_policies(&self, certificates: bool) -> anyhow::Result<Option<Policies>> {
+        let Some(path) = self.shadow_path() else { return Ok(None) };
+        let policies = crate::cli::policies(Some(path))?;
+        policies.fit(certificates)?;
+        for warning in policies.warnings() {
+            tracing::warn!(%warning, "shadow policy file");
+        }
+        Ok(Some(policies))
+    }
+
+    /// Has the second policies decide beside the first, on budgets of their own in this process.
+    pub(super) fn shadow(
+        &self,
+        policies: Policies,
+        balances_max: usize,
+        clock: Clock,
+        certificates: bool,
+        metrics: &Metrics,
+    ) -> anyhow::Result<Shadow<Memory>> {
+        let apart = Arc::new(metrics.of_shadow());
+        let store = Memory::with_room(policies.budgets(), balances_max);
+        let decider = Decider::new(policies, store, clock, Dice::fair(), Arc::clone(&apart));
+        let decider = Arc::new(decider);
+        if let Some(path) = self.shadow_path() {
+            Reload::new(path.to_owned(), Arc::clone(&decider), apart)
+                .with_certificates(certificates)
+                .follow()
+                .context("cannot wait for SIGHUP")?;
+        }
+        Ok(Shadow::new(decider, metrics.shadowed()))
+    }
+
+    fn shadow_path(&self) -> Option<&Path> {
+        self.shadow.as_ref().filter(|path| !path.is_empty()).map(Path::new)
     }
 }
