@@ -169,9 +169,9 @@ fn context(tenant: &str, turn: u32) -> pb::RetryContext {
         attempts_made: 1 + turn % 3,
         body_replayable: true,
         failure: Some(pb::Failure { category: 3, status: None }),
-        call_id: if turn % 2 == 0 { format!("c{}", turn % 5) } else { String::new() },
-        dry_run: turn % 5 == 0,
-        explain: turn % 4 == 0,
+        call_id: if turn.is_multiple_of(2) { format!("c{}", turn % 5) } else { String::new() },
+        dry_run: turn.is_multiple_of(5),
+        explain: turn.is_multiple_of(4),
         ..Default::default()
     }
 }
