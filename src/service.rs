@@ -24,7 +24,7 @@ pub use self::watch_budget::WatchBudget;
 use crate::admin::metrics::Metrics;
 use crate::budget::Store;
 use crate::clock::Now;
-use crate::decider::{Answer, Decider, Question};
+use crate::decider::{Answer, Decider, InForce, Question};
 use crate::decision_log::DecisionLog;
 use crate::server::{AtOnce, Deadline, Peer, deadline_exceeded};
 use crate::shadow::Shadow;
@@ -126,6 +126,16 @@ impl<S: Store> Retryd<S> {
         tell: impl FnOnce(&Answer<'_>, bool) -> R,
     ) -> Result<R, Refusal> {
         let in_force = self.allowed(peer, &context.tenant)?;
+        self.decide_by(&in_force, context, now, tell)
+    }
+
+    fn decide_by<R>(
+        &self,
+        in_force: &InForce<S>,
+        context: &pb::RetryContext,
+        now: Now,
+        tell: impl FnOnce(&Answer<'_>, bool) -> R,
+    ) -> Result<R, Refusal> {
         let mut oddities = Oddities::default();
         let question = context::parse(context, now.unix_ms, &mut oddities);
         // Even an addition of nothing would take the counters from the other cores' caches.
@@ -134,7 +144,7 @@ impl<S: Store> Retryd<S> {
             self.metrics.malformed_hints.inc_by(oddities.malformed_hints);
         }
         let question = self.counted(question)?;
-        Ok(self.decider.decide(&in_force, &question, now, |answer| {
+        Ok(self.decider.decide(in_force, &question, now, |answer| {
             let told = tell(answer, question.explain);
             self.beside(context, &question, now, answer);
             told

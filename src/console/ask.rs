@@ -102,10 +102,7 @@ impl<S: Store> Running<S> {
     }
 
     fn decide(&self, context: &pb::RetryContext) -> Result<Answer, Refusal> {
-        let retryd = &self.console.retryd;
-        let decision = retryd.decide(context)?;
-        let (tenant, operation) = (context.tenant.clone(), context.operation.clone());
-        let states = retryd.get_budget(&pb::GetBudgetRequest { tenant, operation })?;
-        Ok(Answer::new(context, decision, states.budgets))
+        let (decision, budgets) = self.console.retryd.preview(context)?;
+        Ok(Answer::new(context, decision, budgets))
     }
 }

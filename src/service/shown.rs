@@ -1,10 +1,12 @@
-//! What the console looks at, besides asking.
+//! What the console looks at. Nobody proves a name there: who may reach it is its own affair.
 use std::sync::Arc;
 
 use super::Retryd;
 use crate::admin::metrics::Metrics;
 use crate::budget::{Listed, Store};
 use crate::decider::Decider;
+use crate::wire::refusal::Refusal;
+use crate::wire::{decision, pb};
 
 impl<S: Store> Retryd<S> {
     /// Who decides.
@@ -15,6 +17,22 @@ impl<S: Store> Retryd<S> {
     /// What is counted.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// What would be decided about an attempt, and the budgets that would pay, by one revision. For
+    /// people who look: they may ask for every tenant, and it is a dry run whatever the context says.
+    ///
+    /// # Errors
+    ///
+    /// Names every wrong field.
+    pub fn preview(
+        &self,
+        context: &pb::RetryContext,
+    ) -> Result<(pb::Decision, Vec<pb::BudgetState>), Refusal> {
+        let in_force = self.decider.in_force();
+        let context = pb::RetryContext { dry_run: true, ..context.clone() };
+        let decision = self.decide_by(&in_force, &context, self.decider.now(), decision::write)?;
+        Ok((decision, self.states(&in_force, &context.tenant, &context.operation)))
     }
 
     /// The `count` emptiest balances. Like `ListBudgets` it waits for its turn to go over all of

@@ -3,9 +3,9 @@ use axum::{
     body::Body,
     http::{Request, StatusCode, header::HOST},
 };
-use retryd::{engine::Rule, wire::pb::Verdict};
+use retryd::{console::PolicyFile, engine::Rule, wire::pb::Verdict};
 
-use crate::support::{Page, Scene};
+use crate::support::{POLICY, Page, Scene};
 
 const CONNECT: &str = r#"{
   "tenant": "shop", "operation": "pay", "attemptsMade": 1, "bodyReplayable": true,
@@ -31,6 +31,15 @@ async fn a_yes_shows_every_rule_and_the_wait() {
     let last = answers.len() - 1;
     assert!(answers[..last].iter().all(|(_, answer)| answer == "passed"), "{answers:?}");
     assert_eq!(answers[last].1, "retry");
+}
+
+#[tokio::test]
+async fn people_may_ask_for_the_tenants_of_callers_with_certificates() {
+    let policy = format!("{POLICY}callers:\n  - {{identity: batch.example, tenants: [other]}}\n");
+    let page = Scene::with(&policy, None, PolicyFile::default()).ask(CONNECT).await;
+    assert_eq!(page.status, StatusCode::OK);
+    page.has("Retry after 100ms");
+    page.has("per-tenant: 2 of 2 retries left");
 }
 
 #[tokio::test]
