@@ -38,6 +38,8 @@ const LOOK_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Reload<S> {
     path: PathBuf,
+    /// What the log calls it.
+    name: &'static str,
     decider: Arc<Decider<S>>,
     metrics: Arc<Metrics>,
     certificates: bool,
@@ -57,7 +59,14 @@ impl<S: Store> Reload<S> {
     /// Reads what is at `path`, a file or a directory with one, for `decider`.
     pub fn new(path: PathBuf, decider: Arc<Decider<S>>, metrics: Arc<Metrics>) -> Reload<S> {
         let watched = Mutex::default();
-        Reload { path, decider, metrics, certificates: false, watched }
+        let name = "policy file";
+        Reload { path, name, decider, metrics, certificates: false, watched }
+    }
+
+    /// The same, under another name in the log.
+    #[must_use]
+    pub fn named(self, name: &'static str) -> Reload<S> {
+        Reload { name, ..self }
     }
 
     /// Whether callers have to show certificates: then the file must say what for, or else not.
@@ -145,12 +154,12 @@ impl<S: Store> Reload<S> {
     fn refused(&self, error: &str) {
         let revision = self.decider.with_policies(|now| now.revision().to_owned());
         self.metrics.reloads.refused(error, self.decider.now().unix_ms);
-        tracing::error!(error, revision, "the policy file is refused: the last one stays");
+        tracing::error!(error, revision, "the {} is refused: the last one stays", self.name);
     }
 
     fn put_in_force(&self, policies: Policies) {
         for warning in policies.warnings() {
-            tracing::warn!(%warning, "policy file");
+            tracing::warn!(%warning, "{}", self.name);
         }
         for budget in self.decider.with_policies(|now| begun_anew(now, &policies)) {
             tracing::warn!(budget, "scope or model has changed: the budget starts anew");
@@ -158,7 +167,7 @@ impl<S: Store> Reload<S> {
         let revision = policies.revision().to_owned();
         self.decider.reload(policies);
         self.metrics.reloads.applied();
-        tracing::info!(policy_revision = revision, "the policy file is in force");
+        tracing::info!(policy_revision = revision, "the {} is in force", self.name);
     }
 }
 

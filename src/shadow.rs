@@ -76,7 +76,7 @@ impl<S: Store> Shadow<S> {
         });
     }
 
-    /// Whoever asks has the real answer already: a panic here must not take it away.
+    /// The real answer is made already: a panic here must not take it away.
     fn guarded<R>(&self, ask: impl FnOnce(&Decider<S>) -> R) -> Option<R> {
         if self.is_off.load(Ordering::Relaxed) {
             return None;

@@ -214,7 +214,7 @@ impl Serve {
             Some(path) => Reload::new(path.clone(), Arc::clone(decider), Arc::clone(metrics))
                 .with_certificates(self.tls.is_mutual())
                 .follow(),
-            None => ignore_hangup(),
+            None => ignore_hangup(self.beside.hears_hangup()),
         }
     }
 
@@ -228,12 +228,15 @@ impl Serve {
     }
 }
 
-/// Without a policy file there is nothing to read again, and no reason to end either.
-fn ignore_hangup() -> io::Result<()> {
+/// Without a policy file there is nothing to read again, and no reason to end either. The signal
+/// `is_meant` if something else is done at it.
+fn ignore_hangup(is_meant: bool) -> io::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            tracing::warn!("SIGHUP: there is no policy file to read again");
+            if !is_meant {
+                tracing::warn!("SIGHUP: there is no policy file to read again");
+            }
         }
     });
     Ok(())

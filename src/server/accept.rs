@@ -70,7 +70,7 @@ impl<S: Serve> Acceptor<S> {
                     }
                     Err(NoPlace::Crowded(peer)) => {
                         if crowded.came() {
-                            tracing::warn!(listen = %bound.local(), ?peer, "limit of connections of one peer reached: closing its new ones");
+                            tracing::warn!(listen = %bound.local(), %peer, "limit of connections of one peer reached: closing its new ones");
                         }
                     }
                 },

@@ -58,7 +58,8 @@ pub(super) struct Lanes {
     budget_calls: Arc<Slots>,
     streams: Arc<Slots>,
     metrics: Arc<Metrics>,
-    told: Seldom,
+    /// In the order of [`Lane::ALL`].
+    told: [Seldom; Lane::ALL.len()],
 }
 
 impl Lanes {
@@ -69,14 +70,14 @@ impl Lanes {
             budget_calls: slots(limits.budget_calls_max, Lane::BudgetCalls),
             streams: slots(limits.streams_max, Lane::Streams),
             metrics: Arc::clone(metrics),
-            told: Seldom::default(),
+            told: Lane::ALL.map(|_| Seldom::default()),
         })
     }
 
     fn shed(&self, lane: Lane, now: Now) -> Status {
         self.metrics.lanes.of(lane).shed.inc();
         self.metrics.refused(Refused::Overloaded);
-        if self.told.is_due(now) {
+        if self.told.get(lane as usize).is_some_and(|told| told.is_due(now)) {
             tracing::warn!(limit = lane.name(), "limit of calls in flight reached: refusing more");
         }
         endings::overloaded()

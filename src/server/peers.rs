@@ -1,5 +1,10 @@
 //! Connections open, by who opened them: so that one caller that opens too many shuts nobody out.
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    sync::Arc,
+};
 
 use ahash::RandomState;
 use parking_lot::Mutex;
@@ -17,10 +22,26 @@ impl Peer {
     /// file say who may come.
     pub(crate) fn of(info: ConnectInfo) -> Option<Peer> {
         match info {
-            // The same machine, whether it came by IPv4 or by IPv4 in IPv6.
-            ConnectInfo::Tcp(address) => Some(Peer::Address(address.ip().to_canonical())),
+            ConnectInfo::Tcp(address) => Some(Peer::Address(site(address.ip()))),
             ConnectInfo::Unix => None,
         }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Peer::Address(ip) = self;
+        ip.fmt(f)
+    }
+}
+
+/// The same machine, whether it came by IPv4 or by IPv4 in IPv6. Of an IPv6 address the network: a
+/// machine has all the addresses of a /64 (RFC 7421).
+fn site(ip: IpAddr) -> IpAddr {
+    const NETWORK: u128 = !(u64::MAX as u128);
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => IpAddr::V4(ip),
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & NETWORK)),
     }
 }
 
@@ -93,10 +114,11 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_an_address_without_its_port() {
+    fn a_peer_is_an_address_or_a_network_without_its_port() {
         assert_eq!(peer("10.0.0.1:1"), peer("10.0.0.1:2"));
         assert_eq!(peer("10.0.0.1:1"), peer("[::ffff:10.0.0.1]:1"));
-        assert_ne!(peer("[2001:db8::1]:1"), peer("[2001:db8::2]:1"));
+        assert_eq!(peer("[2001:db8::1]:1"), peer("[2001:db8::2]:1"));
+        assert_ne!(peer("[2001:db8:0:1::1]:1"), peer("[2001:db8:0:2::1]:1"));
         assert_eq!(Peer::of(ConnectInfo::Unix), None);
     }
 }

@@ -45,16 +45,17 @@ impl<S: Store> Retryd<S> {
         let write = |state: Option<State<'_>>| {
             state.map(|state| pb::usage_result::Outcome::Budget(state.into()))
         };
-        if let (Some(shadow), true) = (&self.shadow, is_new) {
-            shadow.deposit(tenant, operation, &usage);
-        }
-        Ok(if is_new {
+        let told = if is_new {
             self.decider.deposit(&in_force, tenant, operation, &usage, write)
         } else {
             self.decider.look(&in_force, tenant, operation, |states| {
                 write(State::scarcest(states.iter().copied()))
             })
-        })
+        };
+        if let (Some(shadow), true) = (&self.shadow, is_new) {
+            shadow.deposit(tenant, operation, &usage);
+        }
+        Ok(told)
     }
 
     pub(super) fn acquire_by(
@@ -84,10 +85,11 @@ impl<S: Store> Retryd<S> {
             pb::ReleaseRetriesResponse { budget, released }
         };
         let Names { tenant, operation } = names;
+        let released = self.decider.release(&in_force, tenant, operation, grant, unused, write);
         if let Some(shadow) = &self.shadow {
             shadow.release(tenant, operation, grant, unused);
         }
-        Ok(self.decider.release(&in_force, tenant, operation, grant, unused, write))
+        Ok(released)
     }
 
     pub(super) fn get_by(

@@ -1,8 +1,8 @@
 //! The lines of a log, one at a time, none of them longer than a decision can be.
 use std::io::{self, BufRead, Read as _};
 
-/// A context has 16 KiB at most, which escapes make six times as long.
-const LINE_BYTES_MAX: usize = 256 << 10;
+/// A context has 64 KiB at most, which escapes make six times as long.
+const LINE_BYTES_MAX: usize = 512 << 10;
 
 /// The lines of a log.
 pub(super) struct Lines<R> {

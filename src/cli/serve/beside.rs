@@ -26,9 +26,10 @@ pub(super) struct Beside {
     #[arg(long, env = "RETRYD_DECISION_LOG_SAMPLE", value_name = "SHARE", default_value = "1%")]
     #[arg(requires = "decision_log")]
     decision_log_sample: Sample,
-    /// A second policy file, which decides beside the first and binds nobody: where it differs is
-    /// counted, and logged by `--decision-log`. It may have another `--max-balances` balances
-    #[arg(long, env = "RETRYD_SHADOW", value_name = "FILE")]
+    /// A second policy file, or a directory with one, which decides beside the first and binds nobody:
+    /// where it differs is counted, and logged by `--decision-log`. Read again when it changes, and at
+    /// SIGHUP. Keeps as many balances again as `--max-balances` says
+    #[arg(long, env = "RETRYD_SHADOW", value_name = "PATH")]
     shadow: Option<OsString>,
 }
 
@@ -72,11 +73,17 @@ impl Beside {
         let decider = Arc::new(decider);
         if let Some(path) = self.shadow_path() {
             Reload::new(path.to_owned(), Arc::clone(&decider), apart)
+                .named("shadow policy file")
                 .with_certificates(certificates)
                 .follow()
                 .context("cannot wait for SIGHUP")?;
         }
         Ok(Shadow::new(decider, metrics.shadowed()))
+    }
+
+    /// Whether something here is done at SIGHUP.
+    pub(super) fn hears_hangup(&self) -> bool {
+        self.decision_log.is_some() || self.shadow.is_some()
     }
 
     fn shadow_path(&self) -> Option<&Path> {
