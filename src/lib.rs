@@ -17,6 +17,7 @@
 //! | [`admin`] | metrics and readiness over HTTP |
 //! | [`console`] | pages that ask and show, for people |
 //! | [`telemetry`] | logs |
+//! | [`traces`] | spans of calls, for a collector |
 //! | [`clock`] | the only place that reads the clock or rolls dice |
 //! | [`cli`] | the command line |
 pub mod admin;
@@ -34,4 +35,5 @@ pub mod server;
 pub mod service;
 pub mod shadow;
 pub mod telemetry;
+pub mod traces;
 pub mod wire;

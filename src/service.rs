@@ -7,6 +7,7 @@ mod questions;
 mod retry_routes;
 mod shown;
 mod sizes;
+mod traced;
 mod until;
 mod watch_budget;
 
@@ -26,7 +27,7 @@ use crate::budget::Store;
 use crate::clock::Now;
 use crate::decider::{Answer, Decider, InForce, Question};
 use crate::decision_log::DecisionLog;
-use crate::server::{AtOnce, Deadline, Peer, deadline_exceeded};
+use crate::server::{About, AtOnce, Deadline, Peer, deadline_exceeded};
 use crate::shadow::Shadow;
 use crate::wire::borrowed::Borrowed;
 use crate::wire::context::{self, Oddities};
@@ -106,11 +107,13 @@ impl<S: Store> Retryd<S> {
     /// `Decide` from bytes to bytes: it waits for nothing.
     pub fn decide_at_once(&self) -> AtOnce {
         let retryd = self.clone();
-        AtOnce::new(DECIDE, self.sizes.context_bytes_max, move |message, deadline, peer| {
+        AtOnce::new(DECIDE, self.sizes.context_bytes_max, move |message, about| {
+            let About { deadline, peer, span } = about;
             let context = codec::decode(message)?;
             let now = retryd.decider.now();
             retryd.in_time(deadline, now)?;
             let decided = retryd.decide_at(peer, &context, now, |answer, explain| {
+                traced::tell(span, answer);
                 codec::framed(&Borrowed::of(answer, explain))
             });
             Ok(decided?)
@@ -202,7 +205,11 @@ impl<S: Store> RetryService for Retryd<S> {
         let now = self.decider.now();
         self.in_time(request.extensions().get(), now)?;
         let peer = Peer::of(request.extensions());
-        Ok(Response::new(self.decide_at(peer, request.get_ref(), now, decision::write)?))
+        let decided = self.decide_at(peer, request.get_ref(), now, |answer, explain| {
+            traced::tell(request.extensions().get(), answer);
+            decision::write(answer, explain)
+        });
+        Ok(Response::new(decided?))
     }
 
     type DecideStreamStream = Answers;

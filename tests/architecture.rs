@@ -13,6 +13,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("engine", &[]),
     ("clock", &[]),
     ("telemetry", &["clock"]),
+    ("traces", &["admin::calls", "admin::spans", "clock", "telemetry::Seldom"]),
     ("budget", &["engine"]),
     (
         "budget::ratio",
@@ -54,6 +55,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "wire",
             "server",
             "admin::metrics",
+            "traces::CallSpan",
         ],
     ),
     (
@@ -66,6 +68,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "admin::tls",
             "clock",
             "telemetry::Seldom",
+            "traces",
             "wire::codec::PREFIX",
             "wire::refusal",
         ],
@@ -102,6 +105,7 @@ const EVERYTHING: &[&str] = &[
     "service",
     "shadow",
     "telemetry",
+    "traces",
     "wire",
 ];
 
@@ -125,6 +129,9 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("SystemTime::now", &["src/clock.rs"]),
     ("fastrand::", &["src/clock.rs"]),
     ("redis::", &["src/remote/"]),
+    ("opentelemetry::", &["src/traces/"]),
+    ("opentelemetry_sdk::", &["src/traces/"]),
+    ("opentelemetry_otlp::", &["src/traces/"]),
     ("rustls::", &["src/server/tls"]),
     ("x509_parser::", &["src/server/tls/"]),
 ];

@@ -27,6 +27,7 @@ async fn accepting_goes_on_when_descriptors_come_back() {
         metrics: Arc::clone(&metrics),
         clock: Clock::system(),
         tls: None,
+        traces: None,
     };
     tokio::spawn(server.run(Drain::new()));
     let counts = metrics.connections(Port::Calls);

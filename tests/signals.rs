@@ -25,6 +25,7 @@ async fn the_first_begins_the_drain_and_the_second_ends_it() {
             metrics: Arc::new(Metrics::new()),
             clock: Clock::system(),
             tls: None,
+            traces: None,
         };
         let drain = Drain::new();
         drain.on_signals().unwrap();

@@ -31,6 +31,7 @@ pub(crate) async fn serve() -> SocketAddr {
         metrics,
         clock,
         tls: None,
+        traces: None,
     };
     tokio::spawn(server.run(drain));
     address

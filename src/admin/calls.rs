@@ -109,6 +109,16 @@ impl Method {
         let other = METHODS.len() - 1;
         Method(METHODS.iter().position(|method| *method == name).unwrap_or(other))
     }
+
+    /// Its name, without the first slash. Of all others together: `_other`.
+    pub fn name(self) -> &'static str {
+        METHODS.get(self.0).copied().unwrap_or("_other")
+    }
+}
+
+/// The name of a gRPC status code.
+pub fn status_name(code: usize) -> &'static str {
+    STATUSES.get(code).copied().unwrap_or("UNKNOWN")
 }
 
 /// All calls of the process.

@@ -11,18 +11,19 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::calls::Calls;
-pub use super::format::Format;
-use super::lanes::LaneMetrics;
-use super::log_lines::LogLines;
-use super::named::Named;
-pub use super::named::NamedCounts;
 use super::ports::{self, ConnectionCounts, Port};
-pub use super::refused::Refused;
-use super::reloads::Reloads;
-use super::shadowed::{self, Shadowed};
-use super::store::StoreMetrics;
-use super::tls::TlsMetrics;
+use super::{
+    calls::Calls,
+    lanes::LaneMetrics,
+    log_lines::LogLines,
+    named::Named,
+    reloads::Reloads,
+    shadowed::{self, Shadowed},
+    spans::SpanCounts,
+    store::StoreMetrics,
+    tls::TlsMetrics,
+};
+pub use super::{format::Format, named::NamedCounts, refused::Refused};
 use crate::budget::{Occupancy, StoreState};
 use crate::engine::Rule;
 
@@ -57,6 +58,8 @@ pub struct Metrics {
     log_lines: Family<One, Counter>,
     tls: TlsMetrics,
     shadow: shadowed::Families,
+    /// What became of the spans of traced calls.
+    pub spans: SpanCounts,
     /// Usage reports booked, whether they came alone or with a question.
     pub usage_reports: Counter,
     /// Calls that panicked.
@@ -118,6 +121,7 @@ impl Metrics {
             log_lines: LogLines::register(&mut registry),
             tls: TlsMetrics::register(&mut registry),
             shadow: shadowed::Families::register(&mut registry),
+            spans: SpanCounts::register(&mut registry),
             policy,
             revision: Mutex::default(),
             registry,

@@ -9,6 +9,7 @@ pub mod ports;
 mod refused;
 pub mod reloads;
 pub mod shadowed;
+pub mod spans;
 mod store;
 pub mod tls;
 

@@ -5,6 +5,7 @@ mod limits;
 mod routes;
 mod store;
 mod tls;
+mod traces;
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -18,7 +19,7 @@ use crate::clock::{Clock, Dice};
 use crate::decider::Decider;
 use crate::policy::{Policies, Warning};
 use crate::reload::Reload;
-use crate::server::{Bound, Drain, Ended, Health, Limits, Listen, Server, raise_descriptor_limit};
+use crate::server::{Drain, Ended, Health, Limits, Listen, Server, raise_descriptor_limit};
 use crate::service::Retryd;
 use crate::telemetry;
 
@@ -158,8 +159,10 @@ impl Serve {
             .logged(log.clone())
             .shadowed(shadow);
         let health = Health::new().await;
+        let tracing = traces::begin(&metrics, &clock, &drain)?;
+        let traces = tracing.as_ref().map(traces::Tracing::traces);
 
-        let listeners = bind_all(&self.listen).await?;
+        let listeners = Listen::bind_all(&self.listen).await?;
         let probe = match &self.probe_listen {
             Some(address) => Some(address.bind().await?),
             None => None,
@@ -189,8 +192,18 @@ impl Serve {
         };
         let admin = tokio::spawn(shown.run(admin, drain.clone()));
         let ready = health.clone();
-        let server =
-            Server { listeners, probe, routes, at_once, limits, health, metrics, clock, tls };
+        let server = Server {
+            listeners,
+            probe,
+            routes,
+            at_once,
+            limits,
+            health,
+            metrics,
+            clock,
+            tls,
+            traces,
+        };
         ready.ready().await;
         tracing::info!(policy_revision = revision, "ready");
         let ended = server.run(drain).await;
@@ -200,6 +213,9 @@ impl Serve {
         }
         if let (Some(log), Ended::Drained | Ended::Cut(_)) = (log, &ended) {
             log.end(beside::LAST_LINES).await;
+        }
+        if let Some(tracing) = tracing {
+            tracing.end(&ended, self.drain_timeout).await;
         }
         admin.await.ok();
         Ok(ended.exit_code())
@@ -240,12 +256,4 @@ fn ignore_hangup(is_meant: bool) -> io::Result<()> {
         }
     });
     Ok(())
-}
-
-async fn bind_all(addresses: &[Listen]) -> anyhow::Result<Vec<Bound>> {
-    let mut bound = Vec::new();
-    for address in addresses {
-        bound.push(address.bind().await?);
-    }
-    Ok(bound)
 }

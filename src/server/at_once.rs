@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use tonic::{Status, body::Body};
 
 use super::{Deadline, Peer};
-use crate::wire::codec::PREFIX;
+use crate::{traces::CallSpan, wire::codec::PREFIX};
 
 static ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 
@@ -30,17 +30,25 @@ pub struct AtOnce {
 }
 
 /// From a message to an answer that stands behind its prefix.
-type AnswerBytes = dyn Fn(&[u8], Option<&Deadline>, &Peer) -> Result<Bytes, Status> + Send + Sync;
+type AnswerBytes = dyn Fn(&[u8], About<'_>) -> Result<Bytes, Status> + Send + Sync;
+
+/// What is known of a call besides its message.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// When its caller stops waiting.
+    pub deadline: Option<&'a Deadline>,
+    /// Its caller.
+    pub peer: &'a Peer,
+    /// Its span, if it is traced.
+    pub span: Option<&'a CallSpan>,
+}
 
 impl AtOnce {
     /// Lets `answer` take the messages of up to `message_max` bytes that are sent to `path`.
     pub fn new(
         path: &'static str,
         message_max: usize,
-        answer: impl Fn(&[u8], Option<&Deadline>, &Peer) -> Result<Bytes, Status>
-        + Send
-        + Sync
-        + 'static,
+        answer: impl Fn(&[u8], About<'_>) -> Result<Bytes, Status> + Send + Sync + 'static,
     ) -> AtOnce {
         AtOnce { path, message_max, answer: Arc::new(answer) }
     }
@@ -52,10 +60,9 @@ impl AtOnce {
     pub(super) fn answer(
         &self,
         Message(bytes): &Message,
-        deadline: Option<&Deadline>,
-        peer: &Peer,
+        about: About<'_>,
     ) -> Result<Bytes, Status> {
-        (self.answer)(bytes.get(PREFIX..).unwrap_or_default(), deadline, peer)
+        (self.answer)(bytes.get(PREFIX..).unwrap_or_default(), about)
     }
 
     /// Whether `bytes` are one message, as long as its prefix says.
@@ -164,7 +171,7 @@ mod tests {
 
     #[test]
     fn only_a_whole_message_is_taken() {
-        let method = AtOnce::new("/a.B/C", 3, |_, _, _| Ok(Bytes::new()));
+        let method = AtOnce::new("/a.B/C", 3, |_, _| Ok(Bytes::new()));
         let cases: &[(&[u8], bool)] = &[
             (&[0, 0, 0, 0, 0], true),
             (&[0, 0, 0, 0, 3, 7, 7, 7], true),

@@ -17,7 +17,7 @@ use tonic::{Code, Status, body::Body};
 
 use super::{
     answer::Answer,
-    at_once::{Found, Reading},
+    at_once::{About, Found, Reading},
     deadline::{self, Deadline},
     endings, lanes,
     limits::GRACE,
@@ -46,7 +46,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             *response.status_mut() = refused;
             return Call::Refused(ready(response));
         }
-        let timed = Timed::begin(request.uri().path(), &origin);
+        let timed = Timed::begin(&request, &origin);
         let timeout = deadline::timeout(request.headers());
         if timeout == Some(Duration::ZERO) {
             origin.metrics.deadlines_exceeded.inc();
@@ -67,7 +67,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
         let way = if is_at_once {
             Way::AtOnce(Reading::of(request))
         } else {
-            Way::Routed(origin.route(request.map(Body::new), deadline))
+            Way::Routed(origin.route(request.map(Body::new), deadline, timed.span()))
         };
         Call::Begun(Begun {
             way,
@@ -147,11 +147,17 @@ impl Begun {
         if let (Way::AtOnce(reading), Some(method)) = (&mut self.way, &self.origin.served.at_once) {
             match ready!(reading.poll(method, cx)) {
                 Found::Whole(message) => {
-                    let answer = method.answer(&message, self.deadline.as_ref(), &self.origin.peer);
+                    let about = About {
+                        deadline: self.deadline.as_ref(),
+                        peer: &self.origin.peer,
+                        span: self.timed.as_ref().and_then(Timed::span),
+                    };
+                    let answer = method.answer(&message, about);
                     return Poll::Ready(answer.map_err(|status| status.into_http()));
                 }
                 Found::Unusual(request) => {
-                    self.way = Way::Routed(self.origin.route(request, self.deadline));
+                    let span = self.timed.as_ref().and_then(Timed::span);
+                    self.way = Way::Routed(self.origin.route(request, self.deadline, span));
                 }
             }
         }

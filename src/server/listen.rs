@@ -48,6 +48,19 @@ impl Listen {
         };
         bound.map_err(|cause| BindError { address: self.clone(), cause })
     }
+
+    /// Binds all of them, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`bind`](Listen::bind), for the first that cannot be bound.
+    pub async fn bind_all(addresses: &[Listen]) -> Result<Vec<Bound>, BindError> {
+        let mut bound = Vec::with_capacity(addresses.len());
+        for address in addresses {
+            bound.push(address.bind().await?);
+        }
+        Ok(bound)
+    }
 }
 
 /// An address that could not be bound.

@@ -35,7 +35,7 @@ mod timed;
 mod tls;
 
 pub(crate) use accept::{Acceptor, Serve};
-pub use at_once::AtOnce;
+pub use at_once::{About, AtOnce};
 pub use batching::Batching;
 pub use connection::ConnectInfo;
 pub use deadline::Deadline;
@@ -59,6 +59,7 @@ use self::{lanes::Lanes, origin::Served, peers::Peers};
 use crate::{
     admin::{metrics::Metrics, ports::Port},
     clock::Clock,
+    traces::Traces,
 };
 
 /// All that serves gRPC.
@@ -83,6 +84,8 @@ pub struct Server {
     pub clock: Clock,
     /// TLS on `listeners`; absent: plaintext. The port for probes never has it.
     pub tls: Option<Tls>,
+    /// Who makes the spans of calls on `listeners`, if anybody does.
+    pub traces: Option<Arc<Traces>>,
 }
 
 impl Server {
@@ -90,17 +93,17 @@ impl Server {
     ///
     /// It takes calls at once, but says so only when somebody calls [`Health::ready`].
     pub async fn run(self, drain: Drain) -> Ended {
-        let Server { listeners, probe, routes, at_once, limits, health, metrics, clock, tls } =
-            self;
+        let Server { listeners, probe, routes, at_once, limits, health, metrics, .. } = self;
+        let (clock, tls, traces) = (self.clock, self.tls, self.traces);
         let acceptors = TaskTracker::new();
         let lanes = Lanes::new(&limits, &metrics);
         let cut = drain.ended().clone();
         let start = Start { metrics, clock, lanes, cut, acceptors: acceptors.clone() };
         let probe = probe.into_iter().collect();
         let probe_routes =
-            Served { at_once: None, routes: Routes::new(health.service()).prepare() };
+            Served { at_once: None, routes: Routes::new(health.service()).prepare(), traces: None };
         start.port(Port::Probe, probe, None, probe_routes, limits.of_probe(), drain.ended());
-        let served = Served { at_once, routes: routes.prepare() };
+        let served = Served { at_once, routes: routes.prepare(), traces };
         let open =
             start.port(Port::Calls, listeners, tls, served, limits.clone(), drain.stopping());
 

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     admin::{lanes::Lane, metrics::Metrics},
     clock::Clock,
+    traces::{CallSpan, Traces},
 };
 
 /// What all calls of one connection share. Who holds it is in flight.
@@ -32,6 +33,7 @@ pub(super) struct Origin {
 pub(super) struct Served {
     pub(super) at_once: Option<AtOnce>,
     pub(super) routes: Routes,
+    pub(super) traces: Option<Arc<Traces>>,
 }
 
 /// Until the head of an answer that comes from the routes.
@@ -43,6 +45,7 @@ impl Origin {
         &self,
         mut request: Request<Body>,
         deadline: Option<Deadline>,
+        span: Option<&CallSpan>,
     ) -> RouteFuture {
         request.extensions_mut().insert(self.info);
         if self.peer.has_certificate() {
@@ -50,6 +53,9 @@ impl Origin {
         }
         if let Some(deadline) = deadline {
             request.extensions_mut().insert(deadline);
+        }
+        if let Some(span) = span {
+            request.extensions_mut().insert(span.clone());
         }
         self.served.routes.clone().call(request)
     }

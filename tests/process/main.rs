@@ -25,5 +25,6 @@ mod stream;
 mod support;
 mod tenants;
 mod tls;
+mod traces;
 mod watch;
 mod wrong_policies;

@@ -36,14 +36,24 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(arguments: &[&str]) -> Process {
-        Process::start_onto(arguments, Stdio::inherit())
+        Process::start_in(&[], arguments)
+    }
+
+    /// The same, with more in its environment.
+    pub(crate) fn start_in(environment: &[(&str, &str)], arguments: &[&str]) -> Process {
+        Process::begin(environment, arguments, Stdio::inherit())
     }
 
     /// The same, with another standard output.
     pub(crate) fn start_onto(arguments: &[&str], stdout: impl Into<Stdio>) -> Process {
+        Process::begin(&[], arguments, stdout.into())
+    }
+
+    fn begin(environment: &[(&str, &str)], arguments: &[&str], stdout: Stdio) -> Process {
         let mut child = Command::new(env!("CARGO_BIN_EXE_retryd"))
             .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
             .args(arguments)
+            .envs(environment.iter().copied())
             .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()

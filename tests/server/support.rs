@@ -24,7 +24,7 @@ use retryd::{
     },
     clock::Clock,
     server::{
-        AtOnce, Bound, ConnectInfo, Deadline, Drain, Ended, Health, Limits, Listen, Peer, Server,
+        About, AtOnce, Bound, ConnectInfo, Deadline, Drain, Ended, Health, Limits, Listen, Server,
     },
 };
 use tokio::{net::TcpStream, task::JoinHandle, time::timeout};
@@ -84,6 +84,7 @@ impl Running {
             metrics: Arc::clone(&metrics),
             clock: Clock::system(),
             tls: None,
+            traces: None,
         };
         let task = tokio::spawn(server.run(drain.clone()));
         health.ready().await;
@@ -309,7 +310,7 @@ impl Hand {
 }
 
 /// What `Echo` does, without a service.
-fn at_once(message: &[u8], _: Option<&Deadline>, _: &Peer) -> Result<Bytes, Status> {
+fn at_once(message: &[u8], _: About<'_>) -> Result<Bytes, Status> {
     match message {
         b"panic" => panic!("a bug"),
         b"refuse" => Err(Status::invalid_argument("refused")),
