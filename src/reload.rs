@@ -171,6 +171,24 @@ impl<S: Store> Reload<S> {
     }
 }
 
+/// Without a policy file there is nothing to read again, and no reason to end either. The signal
+/// `is_meant` if something else is done at it.
+///
+/// # Errors
+///
+/// If the system refuses a handler.
+pub fn ignore_hangup(is_meant: bool) -> io::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            if !is_meant {
+                tracing::warn!("SIGHUP: there is no policy file to read again");
+            }
+        }
+    });
+    Ok(())
+}
+
 /// When to look again. A look that panicked is an error like another one.
 fn or_told(ended: Result<Duration, JoinError>) -> Duration {
     ended.unwrap_or_else(|error| {

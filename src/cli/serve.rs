@@ -11,14 +11,13 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use clap::{ArgAction, Args, builder::BoolishValueParser};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::{Admin, metrics::Metrics};
 use crate::budget::{BALANCES_MAX, Memory};
 use crate::clock::{Clock, Dice};
 use crate::decider::Decider;
 use crate::policy::{Policies, Warning};
-use crate::reload::Reload;
+use crate::reload::{self, Reload};
 use crate::server::{Drain, Ended, Health, Limits, Listen, Server, raise_descriptor_limit};
 use crate::service::Retryd;
 use crate::telemetry;
@@ -230,7 +229,7 @@ impl Serve {
             Some(path) => Reload::new(path.clone(), Arc::clone(decider), Arc::clone(metrics))
                 .with_certificates(self.tls.is_mutual())
                 .follow(),
-            None => ignore_hangup(self.beside.hears_hangup()),
+            None => reload::ignore_hangup(self.beside.hears_hangup()),
         }
     }
 
@@ -242,18 +241,4 @@ impl Serve {
             ..Limits::default()
         })
     }
-}
-
-/// Without a policy file there is nothing to read again, and no reason to end either. The signal
-/// `is_meant` if something else is done at it.
-fn ignore_hangup(is_meant: bool) -> io::Result<()> {
-    let mut hangup = signal(SignalKind::hangup())?;
-    tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            if !is_meant {
-                tracing::warn!("SIGHUP: there is no policy file to read again");
-            }
-        }
-    });
-    Ok(())
 }
