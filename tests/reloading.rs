@@ -118,7 +118,9 @@ fn a_reload_in_the_middle_of_a_storm_never_grants_one_too_many() {
     // What was granted while the budget was small counts double.
     let granted = granted.into_inner();
     assert!((500..=1_000).contains(&granted), "{granted}");
-    assert_eq!(service.available("t"), 0);
+    // Half a retry that nobody could get is a whole one after the last reload, to twice the size.
+    let left = service.available("t");
+    assert!(left <= 1, "{left}");
 }
 
 /// Two revisions that name the same budgets in another order would wait for each other, if they
