@@ -185,7 +185,7 @@ fn no_answer_changes_and_no_real_budget_pays() {
     assert!(20 < differs && 20 < same, "{differs} and {same}");
     for line in [
         "retryd_usage_reports_total",
-        "retryd_decisions_total{verdict=\"RETRY\",reason=\"RETRYABLE\"}",
+        "retryd_decisions_total{verdict=\"RETRY\",reason=\"RETRYABLE\",policy=\"all\"}",
     ] {
         assert_eq!(alone.metric(line), shadowed.metric(line), "{line}");
     }
