@@ -18,7 +18,7 @@ use tonic::{
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use tonic_types::StatusExt as _;
 
-use crate::support::{Answer, Client, Open, Running, SOON, eventually, framed, small};
+use crate::support::{Answer, Client, Open, Running, SOON, eventually, framed, ms, small};
 
 /// Calls wait for as long as a test does.
 fn patient() -> Limits {
@@ -73,6 +73,29 @@ async fn one_waiting_call_too_many_is_refused_and_a_whole_one_never_is() {
     eventually("one waits", || calls(&running).in_flight.get() == 1).await;
     assert_eq!(finish(half).await.code(), Code::Ok);
     assert_eq!(calls(&running).shed.get(), 3);
+}
+
+#[tokio::test]
+async fn a_message_that_comes_a_moment_after_its_head_is_answered_without_a_place() {
+    let running = Running::with(Limits { calls_max: 1, ..patient() }).await;
+    let socket = running.tcp().await;
+    // So that a head leaves alone.
+    socket.set_nodelay(true).unwrap();
+    let client = Client::over(socket).await;
+    let _held = client.open("AtOnce", &[], None).await;
+    eventually("one waits", || calls(&running).in_flight.get() == 1).await;
+    // On a busy machine the moment may be too long: then again.
+    let answered = timeout(SOON, async {
+        loop {
+            let late = client.open("AtOnce", &[], None).await;
+            tokio::time::sleep(ms(20)).await;
+            if finish(late).await.code() == Code::Ok {
+                break;
+            }
+        }
+    });
+    answered.await.expect("it is waited for");
+    assert_eq!(calls(&running).in_flight.get(), 1);
 }
 
 #[tokio::test]

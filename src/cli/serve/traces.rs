@@ -49,6 +49,8 @@ impl Tracing {
     /// not wait for it.
     pub(super) async fn end(self, ended: &Ended, drain_timeout: Duration) {
         if let Ended::Hurried(_) = ended {
+            // Where it is dropped, the library waits for the collector: on a thread that nobody waits for.
+            tokio::task::spawn_blocking(move || drop(self.traces));
             return;
         }
         let now = self.clock.now();
