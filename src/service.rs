@@ -154,7 +154,8 @@ impl<S: Store> Retryd<S> {
         }))
     }
 
-    /// What an answer sets off that nobody waits for. It changes none.
+    /// What an answer sets off besides: it changes none. The shadow takes about as long as a decision, a
+    /// line of the log is only handed over.
     fn beside(
         &self,
         context: &pb::RetryContext,

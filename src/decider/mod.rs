@@ -174,7 +174,8 @@ impl<S: Store> Revision<S> {
         };
         let budget = account.scarcest();
         let degraded = account.is_degraded();
-        // Other callers wait for these balances: let go before anything is written.
+        // Other callers wait for these balances: let go before anything is written. With a `call_id`, those
+        // whose attempts are remembered beside this one wait until it is told.
         drop(account);
         let coverage = match &outcome {
             Outcome::Outrun(_, coverage) => *coverage,

@@ -139,3 +139,54 @@ fn append_to(path: &Path) -> io::Result<File> {
 fn count(bytes: &[u8]) -> u64 {
     bytes.iter().map(|byte| u64::from(*byte == b'\n')).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Read as _, process::Command, thread};
+
+    use super::*;
+
+    #[test]
+    fn a_torn_line_is_ended_before_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let lines = LogLines::default();
+        let mut sink = Sink::open(Target::File(path.clone()), lines.clone()).unwrap();
+
+        // More than a pipe holds: the reader goes away while a part of it is on its way.
+        let batch = format!("{}\n", "x".repeat(999)).repeat(1_000);
+        let reader = thread::spawn({
+            let path = path.clone();
+            move || {
+                let mut reader = File::open(path).unwrap();
+                reader.read_exact(&mut [0; 1_500]).unwrap();
+                reader
+            }
+        });
+        let writer = thread::spawn(move || {
+            sink.write(batch.as_bytes());
+            sink
+        });
+        drop(reader.join().unwrap());
+        let mut sink = writer.join().unwrap();
+        let (written, failed) = (lines.written.get(), lines.failed.get());
+        assert_eq!(written + failed, 1_000);
+        assert!(0 < written && sink.torn && sink.failing, "{written} {sink:?}");
+
+        // Somebody else reads. What the first one left may still be there.
+        let reader = thread::spawn(move || {
+            let mut text = String::new();
+            File::open(path).unwrap().read_to_string(&mut text).unwrap();
+            text
+        });
+        while sink.failing {
+            sink.write(b"next\n");
+        }
+        sink.write(b"last\n");
+        drop(sink);
+        let text = reader.join().unwrap();
+        assert!(text.ends_with("\nnext\nlast\n"), "{} bytes", text.len());
+        assert_eq!(lines.written.get(), written + 2);
+    }
+}

@@ -64,7 +64,7 @@ pub(super) fn ok() -> HeaderMap {
 }
 
 /// The trailers of a status.
-pub(super) fn trailers(status: &Status) -> HeaderMap {
+pub(crate) fn trailers(status: &Status) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     // Fails only for texts that no header can carry. These can.
     status.add_header(&mut trailers).ok();

@@ -41,7 +41,7 @@ pub use connection::ConnectInfo;
 pub use deadline::Deadline;
 pub use descriptors::raise_descriptor_limit;
 pub use drain::{Drain, Ended};
-pub(crate) use endings::deadline_exceeded;
+pub(crate) use endings::{deadline_exceeded, trailers};
 pub use health::{Health, LIVENESS, READINESS};
 pub use limits::Limits;
 pub use listen::{BindError, Bound, Listen, NotAnAddress};

@@ -10,13 +10,12 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
 use http_body::Frame;
 use tonic::{Status, body::Body};
 
 use super::{Retryd, questions::Questions, until::Until};
 use crate::budget::Store;
-use crate::server::{Deadline, Peer};
+use crate::server::{Deadline, Peer, trailers};
 use crate::wire::borrowed::{Borrowed, Streamed};
 use crate::wire::{codec, pb};
 
@@ -103,13 +102,15 @@ impl<S: Store> http_body::Body for DecideStream<S> {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Next::Trailers(status) => return Poll::Ready(Some(Ok(trailers(&status)))),
+            Next::Trailers(status) => {
+                return Poll::Ready(Some(Ok(Frame::trailers(trailers(&status)))));
+            }
             Next::Nothing => return Poll::Ready(None),
         }
         // Once a batch: asking takes a lock.
         if let Poll::Ready(stopping) = this.until.poll_stop(&this.retryd, cx) {
             this.next = Next::Nothing;
-            return Poll::Ready(Some(Ok(trailers(&stopping))));
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers(&stopping)))));
         }
         loop {
             match this.poll_answer(cx) {
@@ -121,7 +122,7 @@ impl<S: Store> http_body::Body for DecideStream<S> {
                 }
                 Poll::Ready(Err(status)) if this.ready.is_empty() => {
                     this.next = Next::Nothing;
-                    return Poll::Ready(Some(Ok(trailers(&status))));
+                    return Poll::Ready(Some(Ok(Frame::trailers(trailers(&status)))));
                 }
                 Poll::Ready(Err(status)) => {
                     this.next = Next::Trailers(status);
@@ -132,11 +133,4 @@ impl<S: Store> http_body::Body for DecideStream<S> {
             }
         }
     }
-}
-
-fn trailers(status: &Status) -> Frame<Bytes> {
-    let mut trailers = HeaderMap::new();
-    // Fails only for texts that no header can carry. These can.
-    status.add_header(&mut trailers).ok();
-    Frame::trailers(trailers)
 }

@@ -21,7 +21,8 @@ const PASSWORD: &str = "RETRYD_STORE_PASSWORD";
 #[derive(Debug, Args)]
 pub(super) struct Store {
     /// Share budgets with other processes over Redis or Valkey: redis://HOST:PORT, rediss:// (TLS),
-    /// redis+sentinel://HOST:PORT,HOST:PORT/MASTER or redis-cluster://HOST:PORT,HOST:PORT
+    /// redis+sentinel://HOST:PORT,HOST:PORT/MASTER or redis-cluster://HOST:PORT,HOST:PORT; with TLS,
+    /// rediss+sentinel:// and rediss-cluster://
     #[arg(long = "store", env = "RETRYD_STORE", value_name = "URL", hide_env_values = true)]
     url: Option<String>,
     /// How many retryd processes share the store, 1 to 1000; more are noticed while it answers

@@ -1,13 +1,16 @@
 //! The files of TLS, read again when they change.
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{Contents, Tls, TlsError, files::Digest};
 
 /// Time between two looks at the files. What has changed is taken when it looks the same twice, so
 /// that a certificate does not meet the key before it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// After this long a look is told of: the disk may be lost.
+const LOOK_MAX: Duration = Duration::from_secs(10);
 
 /// What was seen of the files.
 #[derive(Clone, Copy)]
@@ -26,7 +29,17 @@ impl Tls {
         loop {
             sleep(LOOK_EVERY).await;
             let tls = self.clone();
-            match tokio::task::spawn_blocking(move || tls.look(seen)).await {
+            let mut look = tokio::task::spawn_blocking(move || tls.look(seen));
+            let ended = match timeout(LOOK_MAX, &mut look).await {
+                Ok(ended) => ended,
+                Err(_) => {
+                    tracing::error!(
+                        "no answer from the disk with the files of TLS: the last ones stay"
+                    );
+                    look.await
+                }
+            };
+            match ended {
                 Ok(now) => seen = now,
                 Err(error) => tracing::error!(%error, "reading the files of TLS ended early"),
             }
