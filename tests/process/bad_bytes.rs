@@ -47,7 +47,7 @@ async fn bytes_that_are_no_context() {
         println!("{what}");
         refused(&ending, Code::InvalidArgument, "NOT_PROTOBUF");
     }
-    assert_eq!(process.metric("retryd_requests_refused_total{reason=\"NOT_PROTOBUF\"}").await, 5);
+    process.metric_is("retryd_requests_refused_total{reason=\"NOT_PROTOBUF\"}", 5).await;
     process.answers().await;
 }
 
@@ -99,7 +99,7 @@ async fn unknown_enum_numbers_are_counted() {
     };
     assert_eq!(decide(&process, unknown(99, 42)).await.code, Some(Code::Ok));
     refused(&decide(&process, unknown(19, 0)).await, Code::InvalidArgument, "CONTEXT_INVALID");
-    assert_eq!(process.metric("retryd_unknown_enum_values_total").await, 3);
+    process.metric_is("retryd_unknown_enum_values_total", 3).await;
 }
 
 #[tokio::test]

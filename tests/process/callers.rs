@@ -114,7 +114,7 @@ async fn every_method_refuses_a_foreign_tenant_and_serves_the_own() {
         assert!(is_foreign(&budgets.watch_budget(watched).await.unwrap_err()), "{tenant}");
     }
     let counted = "retryd_requests_refused_total{reason=\"TENANT_FOREIGN\"}";
-    assert_eq!(process.metric(counted).await, 5 * (2 * 2 + 4));
+    process.metric_is(counted, 5 * (2 * 2 + 4)).await;
 
     let own = RetryContext { attempts_made: 0, ..context("shop-eu") };
     assert_eq!(decide(&shop, own).await.unwrap_err().code(), Code::InvalidArgument);
@@ -134,7 +134,7 @@ async fn every_method_refuses_a_foreign_tenant_and_serves_the_own() {
     let mut watched = budgets.watch_budget(watch("shop-eu")).await.unwrap().into_inner();
     assert_eq!(watched.message().await.unwrap().unwrap().budgets, shown.budgets);
     // Its own, and the sum.
-    assert_eq!(process.metric("retryd_balances").await, 2);
+    process.metric_is("retryd_balances", 2).await;
 }
 
 #[tokio::test]
@@ -342,10 +342,10 @@ async fn b58_invented_tenants_are_refused_to_whoever_has_a_certificate() {
         refused += 1;
     }
     assert_eq!(refused, 10_000);
-    assert_eq!(process.metric("retryd_balances").await, 2);
+    process.metric_is("retryd_balances", 2).await;
     assert_eq!(process.metric("retryd_overflow_uses_total").await, 0);
     let counted = "retryd_requests_refused_total{reason=\"TENANT_FOREIGN\"}";
-    assert_eq!(process.metric(counted).await, 10_000);
+    process.metric_is(counted, 10_000).await;
     let grown = process.resident_bytes().saturating_sub(before);
     assert!(grown < 16 << 20, "{grown} bytes");
     assert_eq!(granted_of_a_hundred(&shop, "shop-eu").await, 100, "it keeps its own");

@@ -127,7 +127,7 @@ async fn b52_a_file_is_followed_however_it_changes() {
     process.logged("cannot be read");
     fs::write(&path, policy("back")).unwrap();
     in_force(&process, "back").await;
-    assert_eq!(process.metric(APPLIED).await, 3);
+    process.metric_is(APPLIED, 3).await;
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn a_broken_change_is_told_once_and_the_last_good_policy_stays() {
     map.swap(&policy("mended"));
     in_force(&process, "mended").await;
     assert!(process.page("/readyz?verbose").await.contains("\n[+] policy\n"));
-    assert_eq!(process.metric("retryd_policy_last_reload_successful").await, 1);
+    process.metric_is("retryd_policy_last_reload_successful", 1).await;
     assert_ne!(process.metric("retryd_policy_last_reload_success_timestamp_seconds").await, 0);
     // The broken one may be seen once more, when the second file is gone.
     let refused = process.metric(REFUSED).await;

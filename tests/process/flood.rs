@@ -1,5 +1,4 @@
 //! Ten thousand idle connections: memory bounded, other callers unaffected.
-use std::time::Duration;
 
 use std::future::Future;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
@@ -35,9 +34,7 @@ async fn ten_thousand_idle_connections() {
         held.push(soon(idle(process.calls)).await.unwrap().unwrap());
     }
     let open = "retryd_connections_open{port=\"calls\"}";
-    while process.metric(open).await < IDLE as u64 + 1 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    process.metric_reaches(open, IDLE as u64 + 1).await;
     let each = (process.resident_bytes() - before) / IDLE as u64;
     println!("{each} resident bytes for each idle connection");
     assert!(each < 64 << 10, "{each} bytes for each idle connection");
@@ -47,13 +44,8 @@ async fn ten_thousand_idle_connections() {
     let mut over = soon(idle(process.calls)).await.unwrap().unwrap();
     let mut nothing = Vec::new();
     soon(tokio::io::AsyncReadExt::read_to_end(&mut over, &mut nothing)).await.unwrap().ok();
-    assert_eq!(
-        process.metric("retryd_connections_refused_total{port=\"calls\",cause=\"full\"}").await,
-        1
-    );
+    process.metric_is("retryd_connections_refused_total{port=\"calls\",cause=\"full\"}", 1).await;
     drop(held);
-    while process.metric(open).await != 1 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    process.metric_is(open, 1).await;
     soon(client.decide(context("after"))).await.unwrap().unwrap();
 }

@@ -1,10 +1,13 @@
 //! Each limit of `serve`: documented as it is, reached, refused as documented, counted, and free again.
-use std::{process::Command, time::Duration};
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use h2::{SendStream, client::ResponseFuture};
 use prost::Message as _;
 use retryd::wire::pb;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tonic::{Code, Status, transport::Endpoint};
 use tonic_types::StatusExt as _;
 
@@ -36,21 +39,12 @@ fn assert_overloaded(status: &Status) {
     assert_eq!(status.get_details_error_info().unwrap().reason, "OVERLOADED");
 }
 
-async fn in_flight(process: &Process, limit: &str) -> u64 {
-    process.metric(&format!("retryd_calls_in_flight{{limit=\"{limit}\"}}")).await
+async fn in_flight(process: &Process, limit: &str, count: u64) {
+    process.metric_is(&format!("retryd_calls_in_flight{{limit=\"{limit}\"}}"), count).await;
 }
 
-async fn shed(process: &Process, limit: &str) -> u64 {
-    process.metric(&format!("retryd_calls_shed_total{{limit=\"{limit}\"}}")).await
-}
-
-async fn until_in_flight(process: &Process, limit: &str, count: u64) {
-    let reached = async {
-        while in_flight(process, limit).await != count {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(SOON, reached).await.unwrap_or_else(|_| panic!("never {count} of {limit}"));
+fn shed(limit: &str) -> String {
+    format!("retryd_calls_shed_total{{limit=\"{limit}\"}}")
 }
 
 const CONNECTIONS: usize = 100;
@@ -75,7 +69,7 @@ async fn ten_thousand_half_open_calls_wait_and_shut_nobody_out() {
     process.answers().await;
     let before = process.resident_bytes();
     let held = ten_thousand(&process).await;
-    until_in_flight(&process, "calls", 10_000).await;
+    in_flight(&process, "calls", 10_000).await;
     let each = process.resident_bytes().saturating_sub(before) / 10_000;
     println!("{each} resident bytes for each half-open call");
     assert!(each < 16 << 10, "{each} bytes for each half-open call");
@@ -85,8 +79,8 @@ async fn ten_thousand_half_open_calls_wait_and_shut_nobody_out() {
     assert_overloaded(&refused(half_open(&connection, DECIDE).await).await);
     process.answers().await;
     drop(held);
-    until_in_flight(&process, "calls", 0).await;
-    assert_eq!(shed(&process, "calls").await, 1);
+    in_flight(&process, "calls", 0).await;
+    process.metric_is(&shed("calls"), 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -94,38 +88,41 @@ async fn overload_is_refused_and_is_over_when_it_is_over() {
     let process = Process::start(&["--max-calls", "1000", "--probe-listen", "127.0.0.1:0"]);
     let held = ten_thousand(&process).await;
     let reached = async {
-        while shed(&process, "calls").await < 9_000 {
+        while process.metric(&shed("calls")).await < 9_000 {
             // Health on the port for calls, and whole questions, more often than a budget says yes.
             healthy(&process).await;
             process.client().await.decide(context("witness")).await.unwrap();
         }
     };
     timeout(SOON * 3, reached).await.expect("the rest is refused");
-    assert_eq!(in_flight(&process, "calls").await, 1_000);
-    assert_eq!(shed(&process, "calls").await, 9_000);
+    in_flight(&process, "calls", 1_000).await;
+    process.metric_is(&shed("calls"), 9_000).await;
     assert_eq!(process.lines_with("limit of calls in flight reached").len(), 1);
-    let mut overloaded = 0;
-    for (_, calls) in held {
-        for (response, body) in calls {
-            match timeout(Duration::ZERO, response).await {
+    let mut waiting: Vec<_> = held.into_iter().flat_map(|(_, calls)| calls).collect();
+    let late = Instant::now() + SOON;
+    while waiting.len() != 1_000 {
+        assert!(Instant::now() < late, "{} calls wait", waiting.len());
+        let mut still = Vec::new();
+        for (mut response, body) in waiting {
+            match timeout(Duration::ZERO, &mut response).await {
                 Ok(response) => {
                     let response = response.unwrap();
                     assert_overloaded(&Status::from_header_map(response.headers()).unwrap());
-                    overloaded += 1;
                 }
-                Err(_) => drop(body),
+                Err(_) => still.push((response, body)),
             }
         }
+        waiting = still;
     }
-    assert_eq!(overloaded, 9_000);
+    drop(waiting);
 
-    until_in_flight(&process, "calls", 0).await;
+    in_flight(&process, "calls", 0).await;
     let connection = connection(process.calls).await;
     let (response, mut body) = half_open(&connection, DECIDE).await;
-    until_in_flight(&process, "calls", 1).await;
+    in_flight(&process, "calls", 1).await;
     body.send_data(encoded(&context("after")).into(), true).unwrap();
     assert_eq!(timeout(SOON, response).await.unwrap().unwrap().status(), 200);
-    assert_eq!(shed(&process, "calls").await, 9_000);
+    process.metric_is(&shed("calls"), 9_000).await;
 }
 
 async fn healthy(process: &Process) {
@@ -145,26 +142,26 @@ async fn streams_have_places_of_their_own() {
     body.send_data(framed(&watched.encode_to_vec()).into(), true).unwrap();
     let watch = timeout(SOON, watch).await.unwrap().unwrap();
     let questions = half_open(&connection, DECIDE_STREAM).await;
-    until_in_flight(&process, "streams", 2).await;
+    in_flight(&process, "streams", 2).await;
 
     for path in [WATCH, DECIDE_STREAM, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"]
     {
         assert_overloaded(&refused(half_open(&connection, path).await).await);
     }
-    assert_eq!(shed(&process, "streams").await, 3);
+    process.metric_is(&shed("streams"), 3).await;
     process.answers().await;
     // A call that waits is none of them.
     let call = half_open(&connection, DECIDE).await;
-    until_in_flight(&process, "calls", 1).await;
+    in_flight(&process, "calls", 1).await;
     drop(call);
 
     drop((watch, body));
-    until_in_flight(&process, "streams", 1).await;
+    in_flight(&process, "streams", 1).await;
     let again = half_open(&connection, DECIDE_STREAM).await;
-    until_in_flight(&process, "streams", 2).await;
+    in_flight(&process, "streams", 2).await;
     drop((questions, again));
-    until_in_flight(&process, "streams", 0).await;
-    assert_eq!(shed(&process, "streams").await, 3);
+    in_flight(&process, "streams", 0).await;
+    process.metric_is(&shed("streams"), 3).await;
 }
 
 #[tokio::test]
@@ -172,18 +169,18 @@ async fn budget_calls_have_places_of_their_own() {
     let process = Process::start(&["--max-budget-calls", "1"]);
     let connection = connection(process.calls).await;
     let held = half_open(&connection, REPORT).await;
-    until_in_flight(&process, "budget_calls", 1).await;
+    in_flight(&process, "budget_calls", 1).await;
     assert_overloaded(&refused(half_open(&connection, REPORT).await).await);
-    assert_eq!(shed(&process, "budget_calls").await, 1);
+    process.metric_is(&shed("budget_calls"), 1).await;
     // Whole ones are answered, and other calls may wait.
     crate::support::report(&process, "tenant", 1).await;
     let call = half_open(&connection, DECIDE).await;
-    until_in_flight(&process, "calls", 1).await;
+    in_flight(&process, "calls", 1).await;
 
     drop((held, call));
-    until_in_flight(&process, "budget_calls", 0).await;
+    in_flight(&process, "budget_calls", 0).await;
     let _again = half_open(&connection, REPORT).await;
-    until_in_flight(&process, "budget_calls", 1).await;
+    in_flight(&process, "budget_calls", 1).await;
 }
 
 /// A question of so many bytes, which differ from a usual one by the length of a name alone.

@@ -87,7 +87,7 @@ async fn what_is_decided_and_refused_is_counted_by_its_names() {
         ("retryd_ready".to_owned(), 1),
         ("retryd_connections_limit{port=\"calls\"}".to_owned(), 10_000),
     ] {
-        assert_eq!(process.metric(&line).await, expected, "{line}");
+        process.metric_is(&line, expected).await;
     }
 
     // Under another file the names are others, and what goes on is counted on.
@@ -95,7 +95,7 @@ async fn what_is_decided_and_refused_is_counted_by_its_names() {
     process.signal("HUP");
     process.logged("the policy file is in force");
     client.decide(context("t")).await.unwrap();
-    assert_eq!(process.metric(&decided("DO_NOT_RETRY", "BUDGET_EXHAUSTED", "all")).await, 3);
+    process.metric_is(&decided("DO_NOT_RETRY", "BUDGET_EXHAUSTED", "all"), 3).await;
     assert!(!process.page("/metrics").await.contains("\"special\""));
 }
 

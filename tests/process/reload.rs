@@ -80,7 +80,7 @@ async fn a_broken_file_changes_nothing_and_is_told() {
     std::fs::remove_file(&path).unwrap();
     process.answers().await;
     // More often, where the change was seen before the signal came.
-    assert!(5 <= process.metric("retryd_policy_reloads_total{outcome=\"refused\"}").await);
+    process.metric_reaches("retryd_policy_reloads_total{outcome=\"refused\"}", 5).await;
     assert_eq!(process.metric("retryd_policy_reloads_total{outcome=\"applied\"}").await, 0);
 }
 
@@ -89,7 +89,7 @@ async fn a_budget_with_another_scope_starts_anew_and_the_log_says_so() {
     let path = policy_file("reload-scope.yaml", &policy(3, "tenant", 10));
     let process = Process::start(&["--policy", &path]);
     process.client().await.decide(context("t")).await.unwrap();
-    assert_eq!(process.metric("retryd_balances").await, 1);
+    process.metric_is("retryd_balances", 1).await;
     policy_file("reload-scope.yaml", &policy(3, "global", 10));
     process.signal("HUP");
     process.logged("starts anew");

@@ -59,15 +59,15 @@ async fn differences_are_counted_by_both_reasons_and_logged_and_the_answer_stays
     let second = RetryContext { attempts_made: 2, ..context("other") };
     assert_eq!(ask(&process, second).await.reason(), pb::Reason::Retryable);
 
-    assert_eq!(process.metric(SAME).await, 5, "three yes, two no");
-    assert_eq!(process.metric(DIFFERS).await, 3);
-    assert_eq!(process.metric(&difference("RETRYABLE", "BUDGET_EXHAUSTED")).await, 2);
-    assert_eq!(process.metric(&difference("RETRYABLE", "ATTEMPTS_EXHAUSTED")).await, 1);
+    process.metric_is(SAME, 5).await;
+    process.metric_is(DIFFERS, 3).await;
+    process.metric_is(&difference("RETRYABLE", "BUDGET_EXHAUSTED"), 2).await;
+    process.metric_is(&difference("RETRYABLE", "ATTEMPTS_EXHAUSTED"), 1).await;
     assert_eq!(available(&process, "t").await, 0);
     // What is counted for real is not touched by it.
     let yes = "retryd_decisions_total{verdict=\"RETRY\",reason=\"RETRYABLE\",policy=\"all\"}";
-    assert_eq!(process.metric(yes).await, 6);
-    assert_eq!(process.metric("retryd_balances").await, 2);
+    process.metric_is(yes, 6).await;
+    process.metric_is("retryd_balances", 2).await;
 
     // Three differ, and two are denials in both.
     let end = Instant::now() + SOON;
@@ -105,7 +105,7 @@ async fn another_delay_is_a_difference_and_the_draw_is_one() {
     let process = start("shadow-delay", &policy(100, ""), &longer, &[]);
     let decision = ask(&process, context("t")).await;
     assert_eq!(decision.delay.unwrap().nanos, 100_000_000);
-    assert_eq!(process.metric(&difference("RETRYABLE", "RETRYABLE")).await, 1);
+    process.metric_is(&difference("RETRYABLE", "RETRYABLE"), 1).await;
 
     // With full jitter they only agree where both have drawn the same.
     let jitter = policy(100, "").replace("jitter: none", "jitter: full");
@@ -167,14 +167,14 @@ async fn it_sees_repeats_dry_runs_reports_leases_and_releases() {
         assert_eq!(reason == pb::Reason::Retryable, place < left, "{place} of {left}");
     }
     assert_eq!(process.metric(DIFFERS).await, 0);
-    assert_eq!(process.metric(SAME).await, u64::from(20 + 3 + left + 5));
+    process.metric_is(SAME, u64::from(20 + 3 + left + 5)).await;
 }
 
 #[tokio::test]
 async fn its_file_is_read_again_and_a_broken_one_hurts_nobody() {
     let process = start("shadow-reload", &policy(100, ""), &policy(100, ""), &[]);
     ask(&process, context("t")).await;
-    assert_eq!(process.metric(SAME).await, 1);
+    process.metric_is(SAME, 1).await;
     policy_file(
         "shadow-reload-shadow.yaml",
         "version: 1\npolicies: [{name: a, max_attempts: 0}]\n",
@@ -182,7 +182,7 @@ async fn its_file_is_read_again_and_a_broken_one_hurts_nobody() {
     process.signal("HUP");
     process.logged("shadow-reload-shadow.yaml");
     ask(&process, context("t")).await;
-    assert_eq!(process.metric(SAME).await, 2, "the last good one stays");
+    process.metric_is(SAME, 2).await;
 
     policy_file("shadow-reload-shadow.yaml", &policy(100, ", max_attempts: 1"));
     process.signal("HUP");
@@ -222,6 +222,6 @@ async fn policies_that_only_observe_are_counted_under_their_name() {
             "retryd_decisions_total{{verdict=\"{verdict}\",reason=\"{reason}\",policy=\"all\"}}"
         )
     };
-    assert_eq!(process.metric(&metric("RETRY", "RETRYABLE")).await, 1);
-    assert_eq!(process.metric(&metric("DO_NOT_RETRY", "BUDGET_EXHAUSTED")).await, 2);
+    process.metric_is(&metric("RETRY", "RETRYABLE"), 1).await;
+    process.metric_is(&metric("DO_NOT_RETRY", "BUDGET_EXHAUSTED"), 2).await;
 }

@@ -168,6 +168,28 @@ impl Process {
         let found = text.lines().find_map(|found| found.strip_prefix(line));
         found.unwrap_or_else(|| panic!("no {line} in {text}")).trim().parse().unwrap()
     }
+
+    /// Waits until a metric has a value: the other end of a connection may see its end before it
+    /// is counted.
+    pub(crate) async fn metric_is(&self, line: &str, expected: u64) {
+        self.metric_until(line, |found| found == expected).await;
+    }
+
+    pub(crate) async fn metric_reaches(&self, line: &str, least: u64) {
+        self.metric_until(line, |found| least <= found).await;
+    }
+
+    async fn metric_until(&self, line: &str, wanted: impl Fn(u64) -> bool) {
+        let late = Instant::now() + SOON;
+        loop {
+            let found = self.metric(line).await;
+            if wanted(found) {
+                return;
+            }
+            assert!(Instant::now() < late, "{line} stays {found}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
 }
 
 impl Drop for Process {

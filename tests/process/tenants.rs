@@ -66,8 +66,8 @@ async fn b58_invented_tenants_share_one_balance_when_the_room_is_taken() {
     let before = process.resident_bytes();
     // 998 find room beside the known tenant and the sum; the others share 200 retries.
     assert_eq!(flood(&process, 0, 10_000).await, 998 + 200);
-    assert_eq!(process.metric("retryd_balances").await, 1_000);
-    assert_eq!(process.metric("retryd_overflow_uses_total").await, 10_000 - 998);
+    process.metric_is("retryd_balances", 1_000).await;
+    process.metric_is("retryd_overflow_uses_total", 10_000 - 998).await;
     let grown = process.resident_bytes().saturating_sub(before);
     assert!(grown < 16 << 20, "{grown} bytes");
     assert_eq!(granted_of_a_hundred(&process, "known").await, 100, "it keeps its own");
@@ -102,7 +102,7 @@ async fn two_million_invented_tenants_stay_within_the_cap() {
     flood(&process, asked, 2_000_000 - asked).await;
     let beyond = grown();
     println!("2000000 tenants: {beyond} B, {at_the_cap} B at the cap");
-    assert_eq!(process.metric("retryd_balances").await, 1_000_000);
+    process.metric_is("retryd_balances", 1_000_000).await;
     assert!(beyond < at_the_cap + (16 << 20), "{beyond} {at_the_cap}");
     assert_eq!(granted_of_a_hundred(&process, "known").await, 100, "it keeps its own");
 }

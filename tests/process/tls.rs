@@ -7,7 +7,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use retryd::wire::pb::{Verdict, retry_service_client::RetryServiceClient};
@@ -20,7 +19,7 @@ use rustls::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpStream, UnixStream},
-    time::{sleep, timeout},
+    time::timeout,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tonic::{Code, transport::Endpoint};
@@ -81,13 +80,13 @@ async fn only_a_good_certificate_of_the_right_authority_gets_in() {
     ] {
         assert_eq!(decides(&process, &certificates, shown).await, gets_in, "{shown:?}");
         if let Some(cause) = cause {
-            assert!(1 <= process.metric(&failed(cause)).await, "{shown:?}");
+            process.metric_reaches(&failed(cause), 1).await;
         }
     }
     // A client that does not trust the server.
     let stranger = certificates.client(&["elsewhere"], Some("good"));
     assert!(connect(&process, stranger).await.is_err());
-    soon(&process, &failed("refused_by_client"), 1).await;
+    process.metric_reaches(&failed("refused_by_client"), 1).await;
     assert!(decides(&process, &certificates, Some("good")).await);
 }
 
@@ -111,9 +110,9 @@ async fn plaintext_is_closed_on_a_port_with_tls_and_served_on_the_port_for_probe
     let mut answer = Vec::new();
     timeout(SOON, unix.read_to_end(&mut answer)).await.expect("it is closed").ok();
     assert!(!answer.windows(4).any(|bytes| bytes == [0, 0, 0, 4]), "no SETTINGS: {answer:?}");
-    assert!(2 <= process.metric(&failed("not_tls")).await);
+    process.metric_reaches(&failed("not_tls"), 2).await;
     let refused = "retryd_connections_refused_total{port=\"calls\",cause=\"handshake\"}";
-    assert!(2 <= process.metric(refused).await);
+    process.metric_reaches(refused, 2).await;
 
     let probe = format!("http://{}", process.probe.unwrap());
     let probe = Endpoint::from_shared(probe).unwrap().connect().await.unwrap();
@@ -155,7 +154,7 @@ async fn both_versions_are_spoken_and_only_http2() {
     }
     let http1 = handshake(&process, &certificates, &TLS13, &["http/1.1"]).await;
     assert!(http1.is_err());
-    assert_eq!(process.metric(&failed("incompatible")).await, 1);
+    process.metric_is(&failed("incompatible"), 1).await;
 }
 
 #[tokio::test]
@@ -173,17 +172,12 @@ async fn whoever_is_silent_is_cut_in_time() {
     closed(Box::new(silent)).await;
     closed(Box::new(slow)).await;
     closed(Box::new(greeted)).await;
-    assert_eq!(process.metric(&failed("too_slow")).await, 2);
+    process.metric_is(&failed("too_slow"), 2).await;
     let refused = "retryd_connections_refused_total{port=\"calls\",cause=\"handshake\"}";
-    assert_eq!(process.metric(refused).await, 3);
+    process.metric_is(refused, 3).await;
     // Whoever goes away is no trouble.
     drop(TcpStream::connect(process.calls).await.unwrap());
-    let counted = async {
-        while process.metric(&failed("closed")).await == 0 {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(SOON, counted).await.expect("it is counted");
+    process.metric_reaches(&failed("closed"), 1).await;
     assert!(decides(&process, &certificates, None).await);
 }
 
@@ -227,30 +221,20 @@ async fn a_changed_certificate_takes_hold_and_fails_no_call() {
     let changes = async {
         // Half of it: what is refused changes nothing.
         put("..2", &certificates.read("successor.pem"), &certificates.read("server.key"));
-        soon(&process, "retryd_tls_reloads_total{outcome=\"refused\"}", 1).await;
+        process.metric_reaches("retryd_tls_reloads_total{outcome=\"refused\"}", 1).await;
         assert!(process.logged("the last ones stay").contains("it is not the key of"));
         connect(&process, certificates.client(&["ca"], None)).await.unwrap();
         fs::remove_file(in_files("..data")).unwrap();
-        soon(&process, "retryd_tls_reloads_total{outcome=\"refused\"}", 2).await;
+        process.metric_reaches("retryd_tls_reloads_total{outcome=\"refused\"}", 2).await;
         put("..3", &certificates.read("successor.pem"), &certificates.read("successor.key"));
-        soon(&process, "retryd_tls_reloads_total{outcome=\"applied\"}", 1).await;
+        process.metric_reaches("retryd_tls_reloads_total{outcome=\"applied\"}", 1).await;
         connect(&process, certificates.client(&["later"], None)).await.unwrap();
         assert!(connect(&process, certificates.client(&["ca"], None)).await.is_err());
         end.store(true, Ordering::Relaxed);
     };
     let (calls, ()) = tokio::join!(calls, changes);
     assert!(100 <= calls, "{calls}");
-    assert_eq!(process.metric("retryd_tls_reloads_total{outcome=\"refused\"}").await, 2);
-}
-
-/// Waits until a counter has come that far.
-async fn soon(process: &Process, counter: &str, count: u64) {
-    let reached = async {
-        while process.metric(counter).await < count {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(SOON, reached).await.unwrap_or_else(|_| panic!("never: {counter} {count}"));
+    process.metric_is("retryd_tls_reloads_total{outcome=\"refused\"}", 2).await;
 }
 
 /// Also those of callers: what was trusted is so no longer for connections that begin later.
@@ -269,7 +253,7 @@ async fn other_authorities_of_callers_take_hold() {
         fs::write(certificates.path("trusted.pem"), certificates.read(&format!("{trusted}.pem")))
             .unwrap();
         let applied = u64::from(trusted == "callers");
-        soon(&process, "retryd_tls_reloads_total{outcome=\"applied\"}", applied).await;
+        process.metric_reaches("retryd_tls_reloads_total{outcome=\"applied\"}", applied).await;
         assert!(decides(&process, &certificates, Some(good)).await, "{good}");
         assert!(!decides(&process, &certificates, Some(bad)).await, "{bad}");
     }

@@ -140,7 +140,7 @@ async fn a_sampled_decide_is_one_span_with_its_decision() {
     }
     let text = serde_json::to_string(&spans).unwrap();
     assert!(!text.contains("a-tenant-of-this-test") && !text.contains("another"), "{text}");
-    assert_eq!(process.metric("retryd_spans_total{outcome=\"exported\"}").await, 3);
+    process.metric_is("retryd_spans_total{outcome=\"exported\"}", 3).await;
 }
 
 /// Asks with a sampled parent until its span comes: what was asked before has come by then, or never
@@ -248,9 +248,7 @@ async fn every_rpc_has_its_span_and_every_ending_its_status() {
     drop((answers, questions));
     came(DECIDE_STREAM, "CANCELLED", false);
     let _held = open(report).await;
-    while process.metric("retryd_calls_in_flight{limit=\"budget_calls\"}").await == 0 {
-        sleep(Duration::from_millis(10)).await;
-    }
+    process.metric_reaches("retryd_calls_in_flight{limit=\"budget_calls\"}", 1).await;
     let (refused, _body) = open(report).await;
     assert_eq!(timeout(SOON, refused).await.unwrap().unwrap().headers()["grpc-status"], "14");
     came(report, "UNAVAILABLE", true);
@@ -305,7 +303,7 @@ async fn a_collector_that_never_answers_slows_no_call_and_no_end() {
     let mut process = Process::start_in(&environment, &drain);
     many_calls(&process, 1000).await;
     // What fits the queue waits, and the rest is gone.
-    assert_eq!(process.metric("retryd_spans_total{outcome=\"dropped\"}").await, 900);
+    process.metric_is("retryd_spans_total{outcome=\"dropped\"}", 900).await;
     assert_eq!(process.metric("retryd_spans_total{outcome=\"exported\"}").await, 0);
 
     let signalled = Instant::now();
