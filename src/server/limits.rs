@@ -102,9 +102,12 @@ pub const LOCAL_RESETS_MAX: usize = 256;
 pub const PENDING_RESETS_MAX: usize = 1000;
 /// Bytes of one request's header list, counted as in RFC 9113, section 6.5.2.
 pub const HEADER_LIST_MAX: u32 = 16 << 10;
-/// Bytes received on one stream and not yet read.
-pub const STREAM_WINDOW: u32 = 64 << 10;
-/// Bytes received on one connection and not yet read.
-pub const CONNECTION_WINDOW: u32 = 256 << 10;
+/// Bytes received on one stream and not yet read. A context fits in. Larger would let a client that
+/// keeps to the windows send more small frames than h2 takes: see [`CONNECTION_WINDOW`].
+pub const STREAM_WINDOW: u32 = 16 << 10;
+/// Bytes received on one connection and not yet read. The windows of the streams bound that; but h2
+/// closes a connection whose unread frames are shorter than 256 bytes by half of this, together. So
+/// many streams may be full of small questions at a time: 13 of the smallest, 40 of common ones.
+pub const CONNECTION_WINDOW: u32 = 4 << 20;
 /// Bytes waiting to be sent on one stream. More than a hundred decisions fit in.
 pub const SEND_BUFFER: usize = 16 << 10;

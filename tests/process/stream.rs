@@ -2,8 +2,9 @@
 use std::time::Duration;
 
 use futures_core::Stream;
+use h2::RecvStream;
 use retryd::wire::pb::{self, StreamedDecision, streamed_decision::Outcome};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use tonic::{Code, Streaming};
 
 use crate::support::{
@@ -96,6 +97,45 @@ async fn no_encoding_is_one_and_every_other_is_refused() {
         assert_eq!(ending.code, Some(expected), "{encoding}");
         assert_eq!(ending.body.is_empty(), expected != Code::Ok, "{encoding}");
     }
+}
+
+/// Most clients send a frame for each message, and some faster than they are answered.
+#[tokio::test]
+async fn questions_may_come_as_fast_as_the_windows_let_them() {
+    const STREAMS: usize = 8;
+    const QUESTIONS: usize = 3_000;
+    let process = Process::start(&[]);
+    let send = connection(process.calls).await;
+    let mut streams = JoinSet::new();
+    for _ in 0..STREAMS {
+        let mut ready = send.clone().ready().await.unwrap();
+        let open = grpc(DECIDE_STREAM).body(()).unwrap();
+        let (response, mut questions) = ready.send_request(open, false).unwrap();
+        for place in 1..=QUESTIONS {
+            let question = encoded(&context("fast")).into();
+            questions.send_data(question, place == QUESTIONS).unwrap();
+        }
+        streams.spawn(async move { answers(response.await.unwrap().into_body()).await });
+    }
+    let counts = timeout(SOON * 3, streams.join_all()).await.expect("no end in time");
+    assert_eq!(counts, [QUESTIONS; STREAMS]);
+}
+
+/// Reads to a good end, and counts the messages.
+async fn answers(mut body: RecvStream) -> usize {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = body.data().await {
+        let chunk = chunk.unwrap();
+        body.flow_control().release_capacity(chunk.len()).unwrap();
+        bytes.extend_from_slice(&chunk);
+    }
+    assert_eq!(body.trailers().await.unwrap().unwrap()["grpc-status"], "0");
+    let (mut rest, mut count) = (&bytes[..], 0);
+    while let Some((&[_, a, b, c, d], message)) = rest.split_first_chunk() {
+        rest = &message[u32::from_be_bytes([a, b, c, d]) as usize..];
+        count += 1;
+    }
+    count
 }
 
 /// A client that asks and never reads: what waits is bounded, and the rest of the questions is
