@@ -28,7 +28,7 @@ pub use grant::Grant;
 pub use limits::Limits;
 pub use list::Listed;
 pub use memory::{BALANCES_MAX, Memory};
-pub use once::{AttemptName, GrantName, LEASE_VALID_MS_MAX, LeaseName, Once, Turn};
+pub use once::{AttemptName, GrantName, LEASE_VALID_MS_MAX, LeaseName, Once, ReportName, Turn};
 pub use room::Occupancy;
 pub use shared::{Sharing, StoreState};
 pub use store::{Account, Ask, Payment, Receipt, Store};

@@ -49,6 +49,15 @@ pub struct AttemptName<'a> {
     pub attempts_made: u32,
 }
 
+/// Names one report.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportName<'a> {
+    /// What the caller has proven to be: nobody uses up the ids of another. Empty: nothing.
+    pub caller: &'a [Box<str>],
+    /// Its own name. Empty: it has none, and counts whenever it comes.
+    pub id: &'a str,
+}
+
 /// Names retries taken ahead.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseName<'a> {
@@ -128,11 +137,12 @@ impl Once {
     }
 
     /// Whether this report is counted. A report without an id always is.
-    pub fn is_new_report(&self, id: &str, now_ms: u64) -> bool {
-        if id.is_empty() {
+    pub fn is_new_report(&self, report: ReportName<'_>, now_ms: u64) -> bool {
+        if report.id.is_empty() {
             return true;
         }
-        let mut hold = self.reports.hold(id.as_bytes());
+        let key = report.key();
+        let mut hold = self.reports.hold(&key);
         let is_new = hold.get_mut(now_ms).is_none();
         if is_new {
             hold.insert((), now_ms);
@@ -191,6 +201,12 @@ impl AttemptName<'_> {
     }
 }
 
+impl ReportName<'_> {
+    fn key(&self) -> Key {
+        joined(self.caller.iter().map(|name| name.as_bytes()), self.id.as_bytes())
+    }
+}
+
 impl LeaseName<'_> {
     fn key(&self) -> Key {
         joined([self.tenant, self.operation].map(str::as_bytes), self.lease.as_bytes())
@@ -198,7 +214,7 @@ impl LeaseName<'_> {
 }
 
 /// Lengths come first: a separator could stand in a name.
-fn joined<const N: usize>(parts: [&[u8]; N], last: &[u8]) -> Key {
+fn joined<'p>(parts: impl IntoIterator<Item = &'p [u8]>, last: &[u8]) -> Key {
     let mut key = Key::new();
     for part in parts {
         key.extend_from_slice(&part.len().to_be_bytes());

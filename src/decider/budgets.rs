@@ -3,7 +3,8 @@ use std::sync::atomic::Ordering;
 
 use super::{Decider, InForce};
 use crate::budget::{
-    BudgetId, GrantName, LEASE_VALID_MS_MAX, LeaseName, Limits, Listed, Payers, State, Store, Usage,
+    BudgetId, GrantName, LEASE_VALID_MS_MAX, LeaseName, Limits, Listed, Payers, ReportName, State,
+    Store, Usage,
 };
 use crate::policy::{Mode, Policies};
 
@@ -23,9 +24,9 @@ pub struct Acquired<'a> {
 }
 
 impl<S: Store> Decider<S> {
-    /// Whether a report with this id is counted, or was before.
-    pub fn is_new_report(&self, id: &str) -> bool {
-        self.once.is_new_report(id, self.now().monotonic_ms)
+    /// Whether this report is counted, or was before.
+    pub fn is_new_report(&self, report: ReportName<'_>) -> bool {
+        self.once.is_new_report(report, self.now().monotonic_ms)
     }
 
     /// Deposits what the callers of one tenant and operation did, and tells the scarcest budget.

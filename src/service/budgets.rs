@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
 use super::{Retryd, WatchBudget};
-use crate::budget::{State, Store};
+use crate::budget::{ReportName, State, Store};
 use crate::decider::InForce;
 use crate::server::Peer;
 use crate::wire::budget::{self, Names};
@@ -20,10 +20,10 @@ impl<S: Store> Retryd<S> {
         request: &pb::ReportUsageRequest,
     ) -> Result<pb::ReportUsageResponse, Refusal> {
         self.counted(budget::report(request, self.sizes.report_entries_max))?;
-        // Asked with the first entry that is allowed: nobody uses up ids by what is refused.
+        let name = ReportName { caller: peer.names(), id: &request.report_id };
+        // Asked with the first entry that is counted: what is refused uses up no id.
         let mut is_new = None;
-        let mut is_new =
-            || *is_new.get_or_insert_with(|| self.decider.is_new_report(&request.report_id));
+        let mut is_new = || *is_new.get_or_insert_with(|| self.decider.is_new_report(name));
         let result = |entry| {
             let outcome = self.report_entry(peer, entry, &mut is_new);
             let refusal =
@@ -40,8 +40,8 @@ impl<S: Store> Retryd<S> {
         is_new: impl FnOnce() -> bool,
     ) -> Result<Option<pb::usage_result::Outcome>, Refusal> {
         let in_force = self.allowed(peer, &entry.tenant)?;
-        let is_new = is_new();
         let (Names { tenant, operation }, usage) = self.counted(budget::entry(entry))?;
+        let is_new = is_new();
         let write = |state: Option<State<'_>>| {
             state.map(|state| pb::usage_result::Outcome::Budget(state.into()))
         };

@@ -1,11 +1,17 @@
 //! What happens twice: attempts, reports and leases.
-use retryd::budget::{AttemptName, Grant, GrantName, LeaseName, Once, Payment, Store, Turn};
+use retryd::budget::{
+    AttemptName, Grant, GrantName, LeaseName, Once, Payment, ReportName, Store, Turn,
+};
 
 use super::{Bench, ask, bucket, budget, charge};
 
 const ATTEMPT: AttemptName<'_> =
     AttemptName { tenant: "a", operation: "op", call_id: "call", attempts_made: 1 };
 const LEASE: LeaseName<'_> = LeaseName { tenant: "a", operation: "op", lease: "lease" };
+
+fn report(id: &str) -> ReportName<'_> {
+    ReportName { caller: &[], id }
+}
 
 fn turn(once: &Once, attempt: AttemptName<'_>, now_ms: u64) -> Turn {
     once.ask(attempt, false, now_ms, |turn, _| turn)
@@ -115,10 +121,30 @@ fn the_retry_of_an_attempt_is_released_while_the_attempt_is_remembered() {
 #[test]
 fn a_report_is_new_again_after_ten_minutes() {
     let once = Once::new();
-    let is_new = [5, 5, 600_004, 600_005, 600_006].map(|now_ms| once.is_new_report("id", now_ms));
+    let is_new =
+        [5, 5, 600_004, 600_005, 600_006].map(|now_ms| once.is_new_report(report("id"), now_ms));
     assert_eq!(is_new, [true, false, false, true, false]);
-    assert!(once.is_new_report("di", 0));
-    assert!(once.is_new_report("", 0) && once.is_new_report("", 0), "it has no name");
+    assert!(once.is_new_report(report("di"), 0));
+    assert!(
+        once.is_new_report(report(""), 0) && once.is_new_report(report(""), 0),
+        "it has no name"
+    );
+}
+
+#[test]
+fn nobody_uses_up_the_reports_of_another() {
+    let callers: [&[Box<str>]; 5] = [
+        &[],
+        &["shop".into()],
+        &["bank".into()],
+        &["shop".into(), "bank".into()],
+        &["bank".into(), "shop".into()],
+    ];
+    let once = Once::new();
+    for caller in callers {
+        let report = ReportName { caller, id: "id" };
+        assert_eq!([0, 0].map(|now_ms| once.is_new_report(report, now_ms)), [true, false]);
+    }
 }
 
 #[test]
@@ -173,8 +199,8 @@ fn no_name_of_a_caller_gets_into_a_log() {
 fn so_much_is_remembered_at_once() {
     let names = |count| (0..count).map(|number: u32| format!("{number:032}"));
     let once = Once::new();
-    assert!(names(100_000).all(|id| once.is_new_report(&id, 0)));
-    assert!(!names(1_000).any(|id| once.is_new_report(&id, 0)));
+    assert!(names(100_000).all(|id| once.is_new_report(report(&id), 0)));
+    assert!(!names(1_000).any(|id| once.is_new_report(report(&id), 0)));
     for lease in names(100_000) {
         once.lend(LeaseName { lease: &lease, ..LEASE }, Grant::default(), 9_000, 0);
     }

@@ -149,6 +149,9 @@ async fn a_report_is_refused_entry_by_entry() {
     // Whoever sends nothing that is his does not use up the name of another's report.
     let foreign = budgets.report_usage(named(vec![entry("bank", 7)])).await.unwrap();
     assert_eq!(codes(&foreign.into_inner().results), [7]);
+    // Nor does an entry that is wrong.
+    let refused = budgets.report_usage(named(vec![wrong("shop-eu")])).await.unwrap();
+    assert_eq!(codes(&refused.into_inner().results), [3]);
     let entries =
         vec![entry("bank", 1_000), entry("shop-eu", 1_000), wrong("bank"), wrong("shop-eu")];
     let mixed = budgets.report_usage(named(entries)).await.unwrap().into_inner();
