@@ -148,7 +148,7 @@ fn budgets_may_change_their_places_in_the_file_while_others_decide() {
                     }
                 });
             }
-            for turn in 0..5_000 {
+            for turn in 0..2_000 {
                 service.decider.reload(revisions[(turn + 1) % 2].clone());
             }
             done.store(true, Ordering::Relaxed);

@@ -26,7 +26,7 @@ impl<'s, 'a> Held<'s, 'a> {
             let has_paid = paid.is_some_and(|paid| paid.is_paid_by(shelf.id, ask.holder.twins));
             held.payers.push(Payer::new(shelf, has_paid));
         }
-        held.lock(|payer| payer.limits.is_fed(ask.usage, ask.counts));
+        held.lock(|payer| payer.limits().is_fed(ask.usage, ask.counts));
         held.payers.iter_mut().for_each(|payer| payer.feed(&ask));
         held
     }
@@ -71,12 +71,18 @@ impl<'s, 'a> Held<'s, 'a> {
     /// as fresh ones: looking never makes a balance, and a dry run makes none.
     fn lock(&mut self, is_written: impl Fn(&Payer<'s>) -> bool) {
         let Held { memory, ask, payers } = self;
-        // One order for every policy of every revision, so that two never wait for each other.
-        let mut in_order: ArrayVec<_, PAYERS_MAX> = payers.iter_mut().collect();
-        in_order.sort_unstable_by_key(|payer| payer.shelf.lock_rank());
-        for payer in in_order {
+        let lock = |payer: &mut Payer<'s>| {
             let is_written = is_written(payer);
             payer.lock(memory, ask, is_written);
+        };
+        match &mut payers[..] {
+            [one] => lock(one),
+            several => {
+                // One order for every policy of every revision, so that two never wait for each other.
+                let mut in_order: ArrayVec<_, PAYERS_MAX> = several.iter_mut().collect();
+                in_order.sort_unstable_by_key(|payer| payer.shelf.lock_rank());
+                in_order.into_iter().for_each(lock);
+            }
         }
         if ask.dry_run {
             // Only now, so that all copies are of one instant.

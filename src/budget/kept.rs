@@ -58,9 +58,13 @@ impl Kept {
         self.used_s = self.used_s.max(seconds_ceil(now_ms));
     }
 
+    pub(super) fn is_counted_in(&self, terms: &Terms) -> bool {
+        self.edition == terms.edition
+    }
+
     /// Counts it in the sizes of today.
     pub(super) fn bring_to(&mut self, terms: &Terms) {
-        if self.edition == terms.edition {
+        if self.is_counted_in(terms) {
             return;
         }
         if let Some((old, changed_ms)) = &terms.before {
@@ -81,7 +85,7 @@ impl Kept {
         if seconds(now_ms).saturating_sub(self.used_s) < IDLE_S {
             return false;
         }
-        if self.edition == terms.edition {
+        if self.is_counted_in(terms) {
             return self.balance.may_be_dropped(&terms.limits, now_ms);
         }
         let mut kept = self.clone();

@@ -1,8 +1,11 @@
 //! One budget of a policy, and the balance that it holds for one attempt.
 use std::sync::Arc;
 
+use arc_swap::Guard;
+
 use super::balance::{Balance, Purpose};
 use super::grant::{Paid, PaidBy};
+use super::kept::Terms;
 use super::memory::{Found, Memory};
 use super::shelf::Shelf;
 use super::store::Ask;
@@ -13,7 +16,8 @@ use crate::engine::Coverage;
 /// One budget of the policy, and what it holds for this attempt's key.
 pub(super) struct Payer<'s> {
     pub(super) shelf: &'s Arc<Shelf>,
-    pub(super) limits: Limits,
+    /// The sizes that its balance is counted in.
+    terms: Guard<Arc<Terms>>,
     /// The same attempt was paid for before.
     pub(super) has_paid: bool,
     is_overflow: bool,
@@ -34,8 +38,12 @@ enum Holding<'s> {
 
 impl<'s> Payer<'s> {
     pub(super) fn new(shelf: &'s Arc<Shelf>, has_paid: bool) -> Payer<'s> {
-        let limits = shelf.terms().limits;
-        Payer { shelf, limits, has_paid, is_overflow: false, holding: Holding::Nothing }
+        let (terms, holding) = (shelf.terms(), Holding::Nothing);
+        Payer { shelf, terms, has_paid, is_overflow: false, holding }
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.terms.limits
     }
 
     /// Locks its balance, or the place where it would be. One that `is_written` is made.
@@ -62,8 +70,12 @@ impl<'s> Payer<'s> {
     }
 
     fn hold(&mut self, mut kept: Locked<'s>, is_overflow: bool, ask: &Ask<'_>) {
-        let terms = self.shelf.bring_up(&mut kept, ask.now_ms);
-        kept.renew_if_idle(&terms, ask.now_ms);
+        if !kept.is_counted_in(&self.terms) {
+            // A reload came between.
+            self.terms = self.shelf.terms();
+        }
+        self.shelf.bring_to(&mut kept, &self.terms, ask.now_ms);
+        kept.renew_if_idle(&self.terms, ask.now_ms);
         if !ask.dry_run {
             kept.used(ask.now_ms);
             self.shelf.enqueue(&mut kept, &ask.holder, is_overflow);
@@ -71,7 +83,6 @@ impl<'s> Payer<'s> {
                 self.shelf.room.overflowed();
             }
         }
-        self.limits = terms.limits;
         self.is_overflow = is_overflow;
         self.holding = Holding::Locked(kept);
     }
@@ -91,9 +102,9 @@ impl<'s> Payer<'s> {
 
     /// Earns for what is reported, and counts the failure if it counts.
     pub(super) fn feed(&mut self, ask: &Ask<'_>) {
-        let Payer { limits, holding, .. } = self;
+        let Payer { terms, holding, .. } = self;
         if let Some(balance) = holding.get_mut() {
-            balance.deposit(limits, ask.usage, ask.now_ms);
+            balance.deposit(&terms.limits, ask.usage, ask.now_ms);
             if ask.counts {
                 balance.count_failure();
             }
@@ -102,13 +113,13 @@ impl<'s> Payer<'s> {
 
     /// Whether a grant is charged to it.
     pub(super) fn is_due(&self, purpose: Purpose) -> bool {
-        !self.has_paid && self.limits.charges(purpose)
+        !self.has_paid && self.limits().charges(purpose)
     }
 
     pub(super) fn grants(&self, ask: &Ask<'_>) -> bool {
         self.has_paid
             || self
-                .with_balance(ask, |balance| balance.grants(&self.limits, ask.purpose, ask.now_ms))
+                .with_balance(ask, |balance| balance.grants(self.limits(), ask.purpose, ask.now_ms))
     }
 
     /// Whether it can be charged for `retries`.
@@ -118,7 +129,7 @@ impl<'s> Payer<'s> {
             1 if matches!(ask.purpose, Purpose::Attempt(_)) => self.grants(ask),
             _ => self.with_balance(ask, |balance| {
                 let mut balance = balance.clone();
-                balance.withdraw(&self.limits, ask.purpose, retries, ask.now_ms).is_some()
+                balance.withdraw(self.limits(), ask.purpose, retries, ask.now_ms).is_some()
             }),
         }
     }
@@ -126,23 +137,25 @@ impl<'s> Payer<'s> {
     /// Pays for `retries`.
     pub(super) fn pay(&mut self, ask: &Ask<'_>, retries: u32) -> Option<Paid> {
         let balance = self.holding.get_mut()?;
-        let debit = balance.withdraw(&self.limits, ask.purpose, retries, ask.now_ms)?;
+        let debit = balance.withdraw(&self.terms.limits, ask.purpose, retries, ask.now_ms)?;
         let (twin, overflow) = (ask.holder.twins, self.is_overflow);
         Some(Paid { by: PaidBy { shelf: self.shelf.id, twin, overflow }, debit })
     }
 
     /// What this process would grant.
     pub(super) fn state(&self, ask: &Ask<'_>) -> State<'s> {
-        self.state_of(self.with_balance(ask, |balance| balance.available(&self.limits, ask.now_ms)))
+        self.state_of(
+            self.with_balance(ask, |balance| balance.available(self.limits(), ask.now_ms)),
+        )
     }
 
     /// What the whole balance had, as far as this process knows.
     pub(super) fn shown(&self, ask: &Ask<'_>) -> State<'s> {
-        self.state_of(self.with_balance(ask, |balance| balance.shown(&self.limits, ask.now_ms)))
+        self.state_of(self.with_balance(ask, |balance| balance.shown(self.limits(), ask.now_ms)))
     }
 
     fn state_of(&self, available: u32) -> State<'s> {
-        State { budget: &self.shelf.name, available, capacity: self.limits.capacity() }
+        State { budget: &self.shelf.name, available, capacity: self.limits().capacity() }
     }
 
     /// It refuses a retry.

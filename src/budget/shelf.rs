@@ -69,11 +69,16 @@ impl Shelf {
     /// Brings a balance to the sizes and the time of now. Tells the sizes.
     pub(super) fn bring_up(&self, kept: &mut Kept, now_ms: u64) -> Guard<Arc<Terms>> {
         let terms = self.terms();
-        kept.bring_to(&terms);
+        self.bring_to(kept, &terms, now_ms);
+        terms
+    }
+
+    /// The same with sizes that were read before.
+    pub(super) fn bring_to(&self, kept: &mut Kept, terms: &Terms, now_ms: u64) {
+        kept.bring_to(terms);
         if let (Balance::Shared(share), Some(sharing)) = (&mut kept.balance, &self.sharing) {
             share.settle(&terms.limits, sharing.standing(terms.on_store_loss), now_ms);
         }
-        terms
     }
 
     /// A share that was touched takes part in the exchange until it holds nothing any more.
@@ -232,14 +237,10 @@ mod tests {
     fn balances_that_many_share_are_locked_last() {
         let room = Arc::new(Room::new(10));
         let shelf = |scope| {
-            let limits = throttle::Limits { tokens_max: 10, token_ratio_thousandths: 1 };
-            let limits = Limits::Throttle(limits);
-            let on_store_loss = OnStoreLoss::Deny;
-            Shelf::new(
-                &Budget { name: "b".into(), scope, limits, on_store_loss },
-                room.clone(),
-                None,
-            )
+            let throttle = throttle::Limits { tokens_max: 10, token_ratio_thousandths: 1 };
+            let limits = Limits::Throttle(throttle);
+            let (name, on_store_loss) = ("b".into(), OnStoreLoss::Deny);
+            Shelf::new(&Budget { name, scope, limits, on_store_loss }, room.clone(), None)
         };
         let [global, tenant, route, pair] =
             [Scope::Global, Scope::Tenant, Scope::Operation, Scope::TenantOperation].map(shelf);
