@@ -7,6 +7,7 @@
 mod at;
 mod envoy;
 mod grpc;
+mod http;
 mod names;
 mod number;
 mod reader;

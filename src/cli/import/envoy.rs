@@ -4,6 +4,7 @@ mod policy;
 
 use super::Imported;
 use super::at::{At, Fields};
+use super::http;
 use super::names::Names;
 use super::reader::Reader;
 use super::{NOTHING, no_retries};
@@ -153,17 +154,13 @@ fn path_prefix(reader: &mut Reader, at: &At<'_>) -> Option<Pattern> {
     }
 }
 
-/// `/pkg.Svc/Method` is a method of gRPC, whose operation has no first slash.
 fn path(reader: &mut Reader, at: &At<'_>, end: &str) -> Option<Pattern> {
     let text = reader.text(at)?;
     if text.contains(|c: char| c == '*' || c.is_control()) {
         reader.refuse(at, "has a character that no path has");
         return None;
     }
-    let plain = text.strip_prefix('/').unwrap_or(text);
-    let is_grpc = plain.split('/').next().is_some_and(|service| service.contains('.'));
-    let text = if is_grpc { plain } else { text };
-    Pattern::new(&format!("{text}{end}"))
+    Pattern::new(&format!("{}{end}", http::operation(text)))
 }
 
 /// Nothing may be repeated yet.

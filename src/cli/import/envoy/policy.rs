@@ -1,10 +1,9 @@
 //! One `RetryPolicy` of Envoy, as rules.
 use super::super::at::{At, Fields};
+use super::super::http;
 use super::super::reader::Reader;
 use super::{no_retries, nothing};
-use crate::engine::{
-    Backoff, Categories, Category, Failure, GrpcCode, HttpStatus, Jitter, Judged, Rules,
-};
+use crate::engine::{Backoff, Categories, Category, GrpcCode, Jitter, Rules};
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -48,7 +47,7 @@ pub(super) fn rules(reader: &mut Reader, at: At<'_>) -> Rules {
             true => {
                 for at in reader.items(&at) {
                     let status = reader.whole(&at, 100, 599);
-                    list(reader, &at, &mut rules, status.into_iter());
+                    http::list(reader, &at, &mut rules, status.into_iter());
                 }
             }
             false => reader.leave(
@@ -161,7 +160,7 @@ fn retry_on(reader: &mut Reader, at: &At<'_>, word: &str, rules: &mut Rules) {
             return reader.leave(at, why);
         }
     };
-    list(reader, at, rules, statuses.into_iter());
+    http::list(reader, at, rules, statuses.into_iter());
     for category in failures {
         let listed = &mut rules.retry_on.categories;
         *listed = Categories::with(*listed, *category);
@@ -171,21 +170,4 @@ fn retry_on(reader: &mut Reader, at: &At<'_>, word: &str, rules: &mut Rules) {
 fn grpc(rules: &mut Rules, code: GrpcCode) {
     let listed = &mut rules.retry_on.statuses.grpc;
     *listed = listed.with(code);
-}
-
-/// Lists the statuses that a repeat may heal, and tells the others.
-fn list(reader: &mut Reader, at: &At<'_>, rules: &mut Rules, statuses: impl Iterator<Item = u64>) {
-    let mut permanent = Vec::new();
-    for status in statuses.filter_map(|status| HttpStatus::new(u16::try_from(status).ok()?)) {
-        if Judged::by(&Rules::default(), Failure::Http(status)).is_permanent() {
-            permanent.push(status.get().to_string());
-        } else {
-            let listed = &mut rules.retry_on.statuses.http;
-            *listed = listed.with(status);
-        }
-    }
-    if !permanent.is_empty() {
-        let why = format!("retryd never repeats {}: no repeat heals it", permanent.join(", "));
-        reader.leave(at, why);
-    }
 }
