@@ -11,7 +11,7 @@ use super::{NOTHING, no_retries};
 use crate::budget::Payers;
 use crate::cli::node::{Node, Value};
 use crate::engine::Rules;
-use crate::policy::{Mode, Pattern, Policy};
+use crate::policy::{Mode, POLICIES_MAX, Pattern, Policy};
 
 const IDEMPOTENCY: &str = "Envoy repeats what `retry_on` names whatever the request does; retryd does so \
     only if the caller declares the operation idempotent or has sent its registered key, or if the failure \
@@ -41,6 +41,10 @@ pub(super) fn import(reader: &mut Reader, documents: &[Node]) -> Imported {
     for hosts in &found {
         for host in reader.items(hosts) {
             for (at, policy) in virtual_host(reader, host, &mut names) {
+                // A file that holds no more is refused anyway; each is compared with all before it.
+                if POLICIES_MAX < policies.len() {
+                    break;
+                }
                 match policies.iter().any(|earlier| earlier.operation.covers(&policy.operation)) {
                     true => reader.leave(&at, "a route above it matches all of that already"),
                     false => policies.push(policy),

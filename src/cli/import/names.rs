@@ -1,11 +1,16 @@
 //! Names for policies: what a policy file allows, each once.
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The longest name of a policy.
 const NAME_BYTES_MAX: usize = 63;
 
 #[derive(Debug, Default)]
-pub(super) struct Names(HashSet<String>);
+pub(super) struct Names {
+    given: HashSet<String>,
+    /// The number that comes next for a name. Counting anew each time, a file with nothing but one
+    /// name would take minutes.
+    next: HashMap<String, u64>,
+}
 
 impl Names {
     /// A name like `text` that was not given before.
@@ -24,16 +29,16 @@ impl Names {
             "" => "policy",
             name => name,
         };
-        let numbered = (2..).map(|number| {
-            let end = format!("-{number}");
+        let next = self.next.entry(name.to_owned()).or_insert(1);
+        loop {
+            let end = if *next == 1 { String::new() } else { format!("-{next}") };
+            *next += 1;
             let kept: String = name.chars().take(NAME_BYTES_MAX - end.len()).collect();
-            kept + &end
-        });
-        let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| {
-            // Taken by this very look.
-            self.0.insert(name.clone())
-        });
-        free.unwrap_or_default().into()
+            let free = kept + &end;
+            if self.given.insert(free.clone()) {
+                return free.into();
+            }
+        }
     }
 }
 
