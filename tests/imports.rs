@@ -5,39 +5,26 @@
     clippy::indexing_slicing,
     reason = "a test that fails may panic"
 )]
+#[path = "process/ended.rs"]
+mod ended;
+
 use std::{
     env, fs,
     io::Write as _,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::Command,
 };
 
+use ended::Ended;
 use retryd::policy::Policies;
 use serde_json::{Value, json};
 
 const GRPC: &str = "grpc-service-config";
 
-struct Ended {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-fn retryd(arguments: &[&str], input: &str) -> Ended {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_retryd"))
-        .args(arguments)
-        .current_dir(samples())
-        .env_remove("RETRYD_POLICY")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // It may end without reading.
-    child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
-    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: status.code().unwrap(), out: text(stdout), err: text(stderr) }
+fn retryd(arguments: &[&str], input: impl AsRef<[u8]>) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_retryd"));
+    command.args(arguments).current_dir(samples()).env_remove("RETRYD_POLICY");
+    ended::ended(&mut command, input)
 }
 
 fn samples() -> PathBuf {

@@ -6,21 +6,13 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use crate::ended::{Ended, ended};
 use crate::support::{DECIDE, Process, call, connection, context, encoded, grpc, policy_file};
 
 pub(crate) fn retryd(arguments: &[&str], input: &str) -> (i32, String, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_retryd"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // It may end without reading.
-    child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
-    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (status.code().unwrap(), text(stdout), text(stderr))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_retryd"));
+    let Ended { code, out, err } = ended(command.args(arguments), input);
+    (code, out, err)
 }
 
 const YES: &str = r#"{"tenant":"t","operation":"op","attemptsMade":1,"bodyReplayable":true,"failure":{"category":"FAILURE_CATEGORY_CONNECT"}}"#;

@@ -12,6 +12,7 @@ mod config_map;
 mod console;
 mod decision_log;
 mod drain;
+mod ended;
 mod flood;
 mod limits;
 mod metrics;
