@@ -32,7 +32,7 @@ impl Imported {
     fn write_policy(&self, f: &mut Formatter<'_>, policy: &Policy) -> fmt::Result {
         let Policy { name, operation, rules, payers, .. } = policy;
         let default = Rules::default();
-        writeln!(f, "  - name: {name}")?;
+        writeln!(f, "  - name: {}", word(name))?;
         if !operation.is_everything() {
             writeln!(f, "    match: {{operation: {}}}", text(operation.as_str()))?;
         }
@@ -54,7 +54,7 @@ impl Imported {
             writeln!(f, "      failures: {}", list(categories(rules.retry_on.categories)))?;
         }
         let budgets = payers.ids().iter().filter_map(|BudgetId(place)| self.budgets.get(*place));
-        let budgets: Vec<&str> = budgets.map(|budget| &*budget.name).collect();
+        let budgets: Vec<String> = budgets.map(|budget| word(&budget.name)).collect();
         if !budgets.is_empty() {
             writeln!(f, "    budgets: {}", list(budgets))?;
         }
@@ -64,7 +64,7 @@ impl Imported {
 
 fn write_budget(f: &mut Formatter<'_>, budget: &Budget) -> fmt::Result {
     let Budget { name, scope, limits, .. } = budget;
-    writeln!(f, "  - name: {name}\n    scope: {}", scope.name())?;
+    writeln!(f, "  - name: {}\n    scope: {}", word(name), scope.name())?;
     match limits {
         Limits::Throttle(throttle::Limits { tokens_max, token_ratio_thousandths }) => {
             let token_ratio = decimal(*token_ratio_thousandths);
@@ -102,6 +102,13 @@ fn write_backoff(f: &mut Formatter<'_>, backoff: &Backoff) -> fmt::Result {
         Gep2257(*max_ms),
         decimal(*multiplier_thousandths)
     )
+}
+
+/// A name, in quotes where YAML would take it for something else: the route `/404` is called so.
+fn word(name: &str) -> String {
+    let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_taken = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"].contains(&name);
+    if is_word && !is_taken { name.to_owned() } else { text(name) }
 }
 
 /// Double quotes of JSON are double quotes of YAML.
@@ -142,6 +149,7 @@ mod tests {
 budgets:
   - {name: share, scope: tenant, ratio: {percent: 7, interval: 1m30s, min_retry_rate: {count: 3, interval: 2s}}}
   - {name: throttle, scope: global, throttle: {max_tokens: 10, token_ratio: 0.253}}
+  - {name: "08", scope: global}
   - {name: bucket, scope: operation, token_bucket: {capacity: 77, costs: {transient: 3, throttling: 2, timeout: 1}}}
 policies:
   - name: all-of-it
@@ -156,7 +164,14 @@ policies:
     match: {operation: "b*"}
     backoff: {jitter: equal, multiplier: 100}
     retry_on: {http: []}
-    budgets: [share]
+    budgets: [share, "08"]
+  - {name: "404", match: {operation: /404}}
+  - {name: "1e3", match: {operation: /1e3}}
+  - {name: "0x1f", match: {operation: /0x1f}}
+  - {name: "2026-12-01", match: {operation: /2026-12-01}}
+  - {name: "null", match: {operation: /null}}
+  - {name: "true", match: {operation: /true}}
+  - {name: "no", match: {operation: /no}}
   - name: defaults
 "#;
 
