@@ -7,6 +7,8 @@
 )]
 #[path = "process/ended.rs"]
 mod ended;
+#[path = "imports/gateway_api.rs"]
+mod gateway_api;
 
 use std::{
     env, fs,

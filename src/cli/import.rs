@@ -6,6 +6,7 @@
 //! ```
 mod at;
 mod envoy;
+mod gateway_api;
 mod grpc;
 mod http;
 mod names;
@@ -44,6 +45,8 @@ enum Format {
     GrpcServiceConfig,
     /// Envoy v3: a RouteConfiguration, or a bootstrap with one
     Envoy,
+    /// Kubernetes Gateway API: HTTPRoutes, GRPCRoutes, BackendTrafficPolicies
+    GatewayApi,
 }
 
 /// What a file says, as far as a policy file can.
@@ -79,6 +82,7 @@ impl Import {
         let imported = match self.format {
             Format::GrpcServiceConfig => grpc::import(&mut reader, &documents),
             Format::Envoy => envoy::import(&mut reader, &documents),
+            Format::GatewayApi => gateway_api::import(&mut reader, &documents),
         };
         if !reader.problems.is_empty() {
             return Err(rejected(reader.problems).into());

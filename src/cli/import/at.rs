@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
 
     /// How many keys nobody took.
     pub(super) fn left(&self) -> usize {
-        self.left.len()
+        self.left.iter().filter(|entry| !matches!(entry.node.value, Value::Null)).count()
     }
 
     /// The value of `key`, which has to be there.

@@ -127,6 +127,15 @@ impl Reader {
         Some(ms.min(max_ms))
     }
 
+    /// A duration of Gateway API.
+    pub(super) fn gep2257_ms(&mut self, at: &At<'_>) -> Option<u64> {
+        let ms = at.text().and_then(crate::policy::parse_ms);
+        if ms.is_none() {
+            self.refuse(at, "must be a duration of Gateway API, such as `100ms` or `1m30s`");
+        }
+        ms
+    }
+
     /// The values of these keys, in `snake_case`, wherever they stand below `at`.
     pub(super) fn find<'a>(&self, at: At<'a>, keys: &[&str], found: &mut Vec<At<'a>>) {
         match &at.node.value {
