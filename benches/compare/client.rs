@@ -4,7 +4,7 @@ use std::{fmt, net::SocketAddr};
 use futures_util::future::join_all;
 use retryd::wire::pb;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
 };
 
@@ -26,6 +26,13 @@ impl fmt::Display for Load {
     }
 }
 
+/// What bytes go over.
+pub(crate) type Socket = Box<dyn Stream>;
+
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
+
 pub(crate) struct Client {
     connections: Vec<Connection>,
     in_flight: usize,
@@ -39,14 +46,31 @@ impl Client {
         streamed: bool,
         questions: &[pb::RetryContext],
     ) -> Client {
-        let mut connections = Vec::new();
-        for place in 0..load.connections {
-            let mut questions: Vec<Vec<u8>> = questions.iter().map(question::framed).collect();
-            let turn = place * questions.len() / load.connections;
-            questions.rotate_left(turn);
-            connections.push(Connection::open(to, streamed, questions).await);
+        let mut sockets: Vec<Socket> = Vec::new();
+        for _ in 0..load.connections {
+            let socket = TcpStream::connect(to).await.unwrap();
+            socket.set_nodelay(true).unwrap();
+            sockets.push(Box::new(socket));
         }
-        Client { connections, in_flight: load.in_flight }
+        Client::over(sockets, load.in_flight, streamed, questions).await
+    }
+
+    /// The same, over these connections.
+    pub(crate) async fn over(
+        sockets: Vec<Socket>,
+        in_flight: usize,
+        streamed: bool,
+        questions: &[pb::RetryContext],
+    ) -> Client {
+        let all = sockets.len();
+        let mut connections = Vec::new();
+        for (place, socket) in sockets.into_iter().enumerate() {
+            let mut questions: Vec<Vec<u8>> = questions.iter().map(question::framed).collect();
+            let turn = place * questions.len() / all;
+            questions.rotate_left(turn);
+            connections.push(Connection::open(socket, streamed, questions).await);
+        }
+        Client { connections, in_flight }
     }
 
     /// Makes `calls`, spread over the connections. All must be answered with RETRY.
@@ -57,16 +81,14 @@ impl Client {
 }
 
 struct Connection {
-    socket: TcpStream,
+    socket: Socket,
     frames: Frames,
     questions: Vec<Vec<u8>>,
     turn: usize,
 }
 
 impl Connection {
-    async fn open(to: SocketAddr, streamed: bool, questions: Vec<Vec<u8>>) -> Connection {
-        let socket = TcpStream::connect(to).await.unwrap();
-        socket.set_nodelay(true).unwrap();
+    async fn open(socket: Socket, streamed: bool, questions: Vec<Vec<u8>>) -> Connection {
         let frames = Frames::new(streamed);
         let mut connection = Connection { socket, frames, questions, turn: 0 };
         connection.flush().await;
@@ -75,6 +97,7 @@ impl Connection {
 
     async fn flush(&mut self) {
         self.socket.write_all(&self.frames.out).await.unwrap();
+        self.socket.flush().await.unwrap();
         self.frames.out.clear();
     }
 

@@ -7,6 +7,7 @@
 #![allow(clippy::panic, reason = "a bench that fails must end")]
 #![allow(clippy::indexing_slicing, clippy::disallowed_methods, reason = "a bench measures")]
 mod client;
+mod costs;
 mod driver;
 mod figures;
 mod frames;
@@ -28,8 +29,9 @@ use serde_json::json;
 
 use self::{
     client::{Client, Load},
+    costs::{Around, Scraper},
     driver::{By, Driver, Waits},
-    process::{Cores, Kind, Process},
+    process::{Cores, Extra, Kind, Process},
 };
 
 /// Short rounds, so that what disturbs one server disturbs its neighbours in time as well.
@@ -55,6 +57,16 @@ const ALL: &[(&str, Kind)] = &[
 ];
 const STREAM: &[(&str, Kind)] =
     &[("stock", Kind::Stock), ("stock again", Kind::Stock), ("retryd stream", Kind::Stream)];
+/// What each thing costs that can be on or off, by itself.
+const COSTS: &[(&str, Kind)] = &[
+    ("retryd", Kind::Retryd),
+    ("retryd again", Kind::Retryd),
+    ("scrapes", Kind::With(Extra::Scrapes)),
+    ("decision log", Kind::With(Extra::DecisionLog)),
+    ("TLS", Kind::With(Extra::Tls)),
+    ("traces, 0 %", Kind::With(Extra::NoTraces)),
+    ("traces, 1 %", Kind::With(Extra::Traces)),
+];
 const BUSY: Load = Load { connections: CONNECTIONS, in_flight: IN_FLIGHT };
 const SCENARIOS: &[Scenario] = &[
     Scenario {
@@ -93,6 +105,14 @@ const SCENARIOS: &[Scenario] = &[
         calls: 5_000,
     },
     Scenario {
+        name: "costs",
+        by: By::Closed(BUSY),
+        cores: Cores::One,
+        servers: COSTS,
+        // About a second, so that a round has its scrape.
+        calls: 100_000,
+    },
+    Scenario {
         name: "h2load",
         by: By::H2load(BUSY),
         cores: Cores::One,
@@ -100,6 +120,13 @@ const SCENARIOS: &[Scenario] = &[
         calls: 10_000,
     },
 ];
+
+/// A server, and who asks it.
+struct Running {
+    process: Process,
+    driver: Driver,
+    scraper: Option<Scraper>,
+}
 
 /// One round of one server.
 struct Round {
@@ -116,6 +143,7 @@ fn main() {
     match arguments.first().map(String::as_str) {
         Some("serve-stock") => return stock::serve(),
         Some("serve-raw") => return raw::serve(),
+        Some("serve-collector") => return raw::answer(&[]),
         _ => {}
     }
     process::pin_client();
@@ -162,33 +190,64 @@ async fn train() {
 impl Scenario {
     async fn run(&self) -> serde_json::Value {
         let questions: Vec<pb::RetryContext> = (0..TENANTS).map(question::of_tenant).collect();
+        let has_extras = self.servers.iter().any(|(_, kind)| matches!(kind, Kind::With(_)));
+        let around = has_extras.then(Around::start);
         let mut servers = Vec::new();
         for (_, kind) in self.servers {
-            let process = Process::start(*kind, self.cores);
-            process.check_an_answer().await;
-            let streamed = *kind == Kind::Stream;
-            let driver = self.by.connect(&process, streamed, &questions).await;
-            servers.push((process, driver));
+            servers.push(self.start(*kind, around.as_ref(), &questions).await);
         }
         let mut rounds: Vec<Vec<Round>> = self.servers.iter().map(|_| Vec::new()).collect();
         for turn in 0..=ROUNDS {
             let mut order: Vec<usize> = (0..servers.len()).collect();
             fastrand::shuffle(&mut order);
             for place in order {
-                let (process, driver) = &mut servers[place];
-                let round = self.round(process, driver).await;
+                let round = self.round(&mut servers[place]).await;
                 // The first is to get warm.
                 if turn != 0 {
                     rounds[place].push(round);
                 }
             }
         }
+        for ((_, kind), running) in self.servers.iter().zip(&servers) {
+            if let (Kind::With(extra), Some(around)) = (kind, &around) {
+                around.check(*extra, &running.process).await;
+            }
+        }
         report::report(self, &rounds)
     }
 
-    async fn round(&self, process: &Process, driver: &mut Driver) -> Round {
+    async fn start(
+        &self,
+        kind: Kind,
+        around: Option<&Around>,
+        questions: &[pb::RetryContext],
+    ) -> Running {
+        let process = Process::start_with(kind, self.cores, |command| {
+            if let (Kind::With(extra), Some(around)) = (kind, around) {
+                around.set(extra, command);
+            }
+        });
+        let driver = match (kind, self.by, around) {
+            (Kind::With(Extra::Tls), By::Closed(load), Some(around)) => {
+                Driver::Closed(around.client(process.address, load, questions).await)
+            }
+            _ => {
+                process.check_an_answer().await;
+                self.by.connect(&process, kind == Kind::Stream, questions).await
+            }
+        };
+        let scraper = (kind == Kind::With(Extra::Scrapes)).then(|| Scraper::of(&process));
+        Running { process, driver, scraper }
+    }
+
+    async fn round(&self, running: &mut Running) -> Round {
+        let Running { process, driver, scraper } = running;
         let before = process.spent();
-        let made = driver.calls(self.calls, process).await;
+        let load = driver.calls(self.calls, process);
+        let made = match scraper {
+            Some(scraper) => scraper.during(load).await,
+            None => load.await,
+        };
         let after = process.spent();
         let calls = self.calls as f64;
         Round {

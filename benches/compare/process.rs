@@ -9,6 +9,7 @@ use std::{
 
 use prost::Message as _;
 use retryd::wire::pb::{self, retry_service_client::RetryServiceClient};
+use tonic::transport::{Channel, Endpoint};
 
 use crate::question;
 
@@ -22,6 +23,21 @@ pub(crate) enum Kind {
     Retryd,
     /// The same, asked over DecideStream.
     Stream,
+    /// The same with something on that is off otherwise.
+    With(Extra),
+    /// Whatever it is sent, it answers with an empty message: a collector of traces that drops them.
+    Collector,
+}
+
+/// What is off as retryd is shipped, or what others do to it. `costs.rs` puts it on.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Extra {
+    Scrapes,
+    DecisionLog,
+    Tls,
+    /// A collector, and a sampler that takes nothing.
+    NoTraces,
+    Traces,
 }
 
 /// Where a server runs. The client has the first core.
@@ -31,6 +47,8 @@ pub(crate) enum Cores {
     One,
     /// On both, with two worker threads.
     Two,
+    /// On the client's.
+    Clients,
 }
 
 pub(crate) const CLIENT_CORE: &str = "0";
@@ -46,6 +64,8 @@ pub(crate) struct Spent {
 pub(crate) struct Process {
     child: Child,
     pub(crate) address: SocketAddr,
+    /// Where retryd shows its metrics.
+    pub(crate) admin: Option<SocketAddr>,
 }
 
 /// Keeps this process, and the threads that it will start, on the first core.
@@ -58,13 +78,19 @@ pub(crate) fn pin_client() {
 
 impl Process {
     pub(crate) fn start(kind: Kind, cores: Cores) -> Process {
+        Process::start_with(kind, cores, |_| {})
+    }
+
+    /// The same, after `more` has been said.
+    pub(crate) fn start_with(kind: Kind, cores: Cores, more: impl FnOnce(&mut Command)) -> Process {
         let own = env::current_exe().unwrap().to_str().unwrap().to_owned();
         // Another build of retryd, such as a profile-guided one.
         let retryd = env::var("RETRYD_BIN").unwrap_or(env!("CARGO_BIN_EXE_retryd").to_owned());
         let (program, arguments): (_, &[&str]) = match kind {
             Kind::Stock => (own, &["serve-stock"]),
             Kind::Raw => (own, &["serve-raw"]),
-            Kind::Retryd | Kind::Stream => (
+            Kind::Collector => (own, &["serve-collector"]),
+            Kind::Retryd | Kind::Stream | Kind::With(_) => (
                 retryd,
                 &[
                     "serve",
@@ -80,31 +106,34 @@ impl Process {
         let cores = match cores {
             Cores::One => "1",
             Cores::Two => "0,1",
+            Cores::Clients => CLIENT_CORE,
         };
-        let mut child = Command::new("taskset")
-            .args(["-c", cores, &program])
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new("taskset");
+        command.args(["-c", cores, &program]).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        more(&mut command);
+        let mut child = command.spawn().unwrap();
         let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let address = match kind {
-            Kind::Stock | Kind::Raw => first(out, |line| line.parse().ok()),
-            Kind::Retryd | Kind::Stream => first(err, listening),
+        let (address, admin) = match kind {
+            Kind::Stock | Kind::Raw | Kind::Collector => {
+                (first(out, |line| line.parse().ok()), None)
+            }
+            Kind::Retryd | Kind::Stream | Kind::With(_) => {
+                let (mut calls, mut admin) = (None, None);
+                first(err, |line| {
+                    calls = calls.or(listening(line, "calls"));
+                    admin = admin.or(listening(line, "admin"));
+                    Some((calls?, admin))
+                })
+            }
         };
-        Process { child, address }
+        Process { child, address, admin }
     }
 
-    /// The load sees frames; here one answer is read as a client reads it. Tells how many bytes it has, framing included.
+    /// Over a connection of its own.
     pub(crate) async fn check_an_answer(&self) -> usize {
-        let mut client =
-            RetryServiceClient::connect(format!("http://{}", self.address)).await.unwrap();
-        let answer = client.decide(question::of_tenant(0)).await.unwrap().into_inner();
-        assert_eq!(answer.verdict(), pb::Verdict::Retry);
-        assert!(answer.budget.is_some(), "somebody must pay: {answer:?}");
-        5 + answer.encoded_len()
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).unwrap();
+        check(endpoint.connect().await.unwrap()).await
     }
 
     pub(crate) fn spent(&self) -> Spent {
@@ -139,6 +168,15 @@ impl Process {
     }
 }
 
+/// The load sees frames; here one answer is read as a client reads it. Tells how many bytes it has, framing included.
+pub(crate) async fn check(channel: Channel) -> usize {
+    let mut client = RetryServiceClient::new(channel);
+    let answer = client.decide(question::of_tenant(0)).await.unwrap().into_inner();
+    assert_eq!(answer.verdict(), pb::Verdict::Retry);
+    assert!(answer.budget.is_some(), "somebody must pay: {answer:?}");
+    5 + answer.encoded_len()
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         self.child.kill().ok();
@@ -147,15 +185,15 @@ impl Drop for Process {
 }
 
 /// What `read` makes of the first line that it can read. The others are dropped, so that the process never waits.
-fn first(from: impl Read + Send + 'static, read: fn(&str) -> Option<SocketAddr>) -> SocketAddr {
+fn first<T>(from: impl Read + Send + 'static, mut read: impl FnMut(&str) -> Option<T>) -> T {
     let mut lines = BufReader::new(from).lines().map_while(Result::ok);
     let found = lines.by_ref().find_map(|line| read(&line));
     thread::spawn(move || lines.for_each(drop));
     found.expect("the server does not say where it listens")
 }
 
-fn listening(line: &str) -> Option<SocketAddr> {
+fn listening(line: &str, port: &str) -> Option<SocketAddr> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
-    (line.get("port")? == "calls").then_some(())?;
+    (line.get("port")? == port).then_some(())?;
     line.get("listen")?.as_str()?.parse().ok()
 }

@@ -9,13 +9,17 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::stock;
 
+pub(crate) fn serve() {
+    answer(&stock::constant().encode_to_vec());
+}
+
+/// Answers every call with this message.
 #[tokio::main]
-pub(crate) async fn serve() {
+pub(crate) async fn answer(message: &[u8]) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
-    let message = stock::constant().encode_to_vec();
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
-    let answer = Bytes::from([&[0], &length[..], &message].concat());
+    let answer = Bytes::from([&[0], &length[..], message].concat());
     loop {
         let (socket, _) = listener.accept().await.unwrap();
         tokio::spawn(connection(socket, answer.clone()));

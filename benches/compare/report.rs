@@ -38,15 +38,16 @@ pub(crate) fn report(scenario: &Scenario, rounds: &[Vec<Round>]) -> Value {
         By::Open { .. } => (&[CPU, P50, P99, LATE, WRITES][..], &[CPU, P50, P99][..]),
     };
     println!(
-        "\n{}: {}, {ROUNDS} rounds of {} calls, each against `stock` in the same round",
-        scenario.name, scenario.by, scenario.calls
+        "\n{}: {}, {ROUNDS} rounds of {} calls, each against `{}` in the same round",
+        scenario.name, scenario.by, scenario.calls, scenario.servers[0].0
     );
     let titles = shown.iter().map(|it| format!("{:>9}", it.title));
     let ratios = compared.iter().map(|it| format!("  {:<24}", it.title.trim_end_matches(" us")));
-    println!("{:14}{}  {:<24}", "", titles.chain(ratios).collect::<String>(), "CPU against raw h2");
+    let raw = scenario.servers.iter().position(|(_, kind)| *kind == Kind::Raw);
+    let against_raw = raw.map_or("", |_| "  CPU against raw h2");
+    println!("{:14}{}{against_raw}", "", titles.chain(ratios).collect::<String>());
 
     let column = |place: usize, of: &Column| rounds[place].iter().map(of.of).collect::<Vec<f64>>();
-    let raw = scenario.servers.iter().position(|(_, kind)| *kind == Kind::Raw);
     let mut rows = Vec::new();
     for (place, (name, _)) in scenario.servers.iter().enumerate() {
         let mut row = Map::from_iter([("server".to_owned(), json!(name))]);
