@@ -75,7 +75,7 @@ impl Admin {
         let acceptor = Acceptor {
             counts: counts.clone(),
             slots: Slots::new(CONNECTIONS_MAX, counts.open.clone()),
-            peers: None,
+            sites: None,
             connections: TaskTracker::new(),
             serve: Http1 { router: self.router(), end: end.clone() },
         };

@@ -11,7 +11,7 @@ use super::{
     connection::ConnectInfo,
     limits::{ACCEPT_PAUSE, BACKLOG},
     listen::{Bound, Socket},
-    peers::{Peer, PeerSlot, Peers},
+    sites::{Site, SitePlace, Sites},
     slots::{Slot, Slots},
 };
 use crate::admin::ports::ConnectionCounts;
@@ -29,8 +29,8 @@ pub(crate) trait Serve: Clone + Send + 'static {
 pub(crate) struct Acceptor<S> {
     pub(crate) serve: S,
     pub(crate) slots: Arc<Slots>,
-    /// Where one peer may not have all of them.
-    pub(crate) peers: Option<Arc<Peers>>,
+    /// Where one site may not have all of them.
+    pub(crate) sites: Option<Arc<Sites>>,
     pub(crate) counts: ConnectionCounts,
     pub(crate) connections: TaskTracker,
 }
@@ -68,9 +68,9 @@ impl<S: Serve> Acceptor<S> {
                             tracing::warn!(listen = %bound.local(), "limit of connections reached: closing new ones");
                         }
                     }
-                    Err(NoPlace::Crowded(peer)) => {
+                    Err(NoPlace::Crowded(site)) => {
                         if crowded.came() {
-                            tracing::warn!(listen = %bound.local(), %peer, "limit of connections of one peer reached: closing its new ones");
+                            tracing::warn!(listen = %bound.local(), peer = %site, "limit of connections of one peer reached: closing its new ones");
                         }
                     }
                 },
@@ -104,7 +104,7 @@ impl<S: Serve> Acceptor<S> {
 
     fn admit(&self, socket: Socket) -> Result<(), NoPlace> {
         self.counts.accepted.inc();
-        let places = match self.places(Peer::of(socket.info())) {
+        let places = match self.places(Site::of(socket.info())) {
             Ok(places) => places,
             Err(no_place) => {
                 match no_place {
@@ -128,20 +128,20 @@ impl<S: Serve> Acceptor<S> {
         Ok(())
     }
 
-    /// A place among all connections, and one among those of its peer.
-    fn places(&self, peer: Option<Peer>) -> Result<(Slot, Option<PeerSlot>), NoPlace> {
-        let of_peer = match (&self.peers, peer) {
-            (Some(peers), Some(peer)) => Some(peers.take(peer).ok_or(NoPlace::Crowded(peer))?),
+    /// A place among all connections, and one among those of its site.
+    fn places(&self, site: Option<Site>) -> Result<(Slot, Option<SitePlace>), NoPlace> {
+        let of_site = match (&self.sites, site) {
+            (Some(sites), Some(site)) => Some(sites.take(site).ok_or(NoPlace::Crowded(site))?),
             (Some(_), None) | (None, _) => None,
         };
-        Ok((self.slots.take().ok_or(NoPlace::Full)?, of_peer))
+        Ok((self.slots.take().ok_or(NoPlace::Full)?, of_site))
     }
 }
 
 /// Why a connection is closed at once.
 enum NoPlace {
     Full,
-    Crowded(Peer),
+    Crowded(Site),
 }
 
 /// Errors of one connection that was gone before it was accepted: no reason to pause.

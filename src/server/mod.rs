@@ -29,7 +29,7 @@ mod listen;
 mod not_grpc;
 mod origin;
 mod peer;
-mod peers;
+mod sites;
 mod slots;
 mod timed;
 mod tls;
@@ -55,7 +55,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::service::Routes;
 
-use self::{lanes::Lanes, origin::Served, peers::Peers};
+use self::{lanes::Lanes, origin::Served, sites::Sites};
 use crate::{
     admin::{metrics::Metrics, ports::Port},
     clock::Clock,
@@ -172,7 +172,7 @@ impl Start {
         let counts = self.metrics.connections(port);
         let slots = Slots::new(limits.connections_max, counts.open.clone());
         // Probes have places of their own, whoever sends them.
-        let peers = (port == Port::Calls).then(|| Peers::new(limits.connections_per_peer_max));
+        let sites = (port == Port::Calls).then(|| Sites::new(limits.connections_per_peer_max));
         counts.limit.set(i64::try_from(limits.connections_max).unwrap_or(i64::MAX));
         let serve = connection::Http2::new(connection::Port {
             served: Arc::new(served),
@@ -190,7 +190,7 @@ impl Start {
             let acceptor = Acceptor {
                 serve: serve.clone(),
                 slots: Arc::clone(&slots),
-                peers: peers.clone(),
+                sites: sites.clone(),
                 counts: counts.clone(),
                 connections: connections.clone(),
             };
