@@ -213,9 +213,10 @@ impl Metrics {
     }
 
     /// What the decider of a second set of policies counts: apart from what is counted here, but for
-    /// its revision.
+    /// its revision and its reloads.
     pub fn of_shadow(&self) -> Metrics {
-        Metrics { policy: self.shadow.policy.clone(), ..Metrics::new() }
+        let shadowed::Families { policy, reloads, .. } = &self.shadow;
+        Metrics { policy: policy.clone(), reloads: Reloads::by(reloads), ..Metrics::new() }
     }
 
     /// All of it, as text.

@@ -30,9 +30,11 @@ pub struct ReloadError {
     pub unix_ms: u64,
 }
 
+pub(super) type Outcomes = Family<[(&'static str, &'static str); 1], Counter>;
+
 impl Reloads {
     pub(super) fn register(registry: &mut Registry) -> Reloads {
-        let outcomes = Family::<[(&'static str, &'static str); 1], Counter>::default();
+        let outcomes = Outcomes::default();
         registry.register("policy_reloads", "Reloads of the policy file", outcomes.clone());
         let successful = Gauge::default();
         successful.set(1);
@@ -42,11 +44,16 @@ impl Reloads {
         let name = "policy_last_reload_success_timestamp";
         let help = "When the policy in force was read";
         registry.register_with_unit(name, help, Unit::Seconds, success_seconds.clone());
+        Reloads { successful, success_seconds, ..Reloads::by(&outcomes) }
+    }
+
+    /// Of which only the outcomes show, in this family.
+    pub(super) fn by(outcomes: &Outcomes) -> Reloads {
         Reloads {
             applied: outcomes.get_or_create_owned(&[("outcome", "applied")]),
             refused: outcomes.get_or_create_owned(&[("outcome", "refused")]),
-            successful,
-            success_seconds,
+            successful: Gauge::default(),
+            success_seconds: Gauge::default(),
             success_unix_ms: AtomicU64::new(0),
             error: Mutex::default(),
         }

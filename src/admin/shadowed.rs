@@ -4,6 +4,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use super::reloads::Outcomes;
 use crate::engine::Rule;
 
 type OneLabel = [(&'static str, &'static str); 1];
@@ -26,18 +27,21 @@ pub(super) struct Families {
     differences: Family<TwoLabels, Counter>,
     panics: Family<[(&'static str, &'static str); 0], Counter>,
     pub(super) policy: Family<[(&'static str, String); 1], Gauge>,
+    pub(super) reloads: Outcomes,
 }
 
 impl Families {
     pub(super) fn register(registry: &mut Registry) -> Families {
         let families = Families::default();
-        let Families { decisions, differences, panics, policy } = &families;
+        let Families { decisions, differences, panics, policy, reloads } = &families;
         let help = "Decisions of the shadow policies, by whether they say what the real ones said";
         registry.register("shadow_decisions", help, decisions.clone());
         let help = "Decisions in which the shadow policies differ, by both reasons";
         registry.register("shadow_differences", help, differences.clone());
         registry.register("shadow_panics", "Ends of the shadow policies", panics.clone());
         registry.register("shadow_policy_info", "The revision of the shadow", policy.clone());
+        let help = "Reloads of the shadow's policy file";
+        registry.register("shadow_policy_reloads", help, reloads.clone());
         families
     }
 

@@ -181,6 +181,12 @@ async fn its_file_is_read_again_and_a_broken_one_hurts_nobody() {
     );
     process.signal("HUP");
     process.logged("shadow-reload-shadow.yaml");
+    let reloads =
+        |outcome: &str| format!("retryd_shadow_policy_reloads_total{{outcome=\"{outcome}\"}}");
+    process.metric_reaches(&reloads("refused"), 1).await;
+    assert_eq!(process.metric(&reloads("applied")).await, 0);
+    // It is no word on the policy in force.
+    process.metric_is("retryd_policy_last_reload_successful", 1).await;
     ask(&process, context("t")).await;
     process.metric_is(SAME, 2).await;
 
@@ -194,6 +200,7 @@ async fn its_file_is_read_again_and_a_broken_one_hurts_nobody() {
         }
         assert!(Instant::now() < end, "the shadow's file is not read again");
     }
+    process.metric_reaches(&reloads("applied"), 1).await;
 }
 
 #[test]
