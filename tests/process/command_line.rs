@@ -1,10 +1,5 @@
 //! The commands, their output and their exit codes: 0 fine, 1 the answer is no, 2 bad use.
-use std::{
-    fs,
-    io::Write as _,
-    path::PathBuf,
-    process::{Command, Output, Stdio},
-};
+use std::{fs, path::PathBuf, process::Command};
 
 use crate::ended::{Ended, ended};
 use crate::support::{DECIDE, Process, call, connection, context, encoded, grpc, policy_file};
