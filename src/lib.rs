@@ -19,6 +19,7 @@
 //! | [`telemetry`] | logs |
 //! | [`traces`] | spans of calls, for a collector |
 //! | [`clock`] | the only place that reads the clock or rolls dice |
+//! | `watched` | files that are looked at again and again: is this news? |
 //! | [`cli`] | the command line |
 pub mod admin;
 pub mod budget;
@@ -36,4 +37,5 @@ pub mod service;
 pub mod shadow;
 pub mod telemetry;
 pub mod traces;
+mod watched;
 pub mod wire;

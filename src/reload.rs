@@ -9,8 +9,6 @@
 //!
 //! What is compared is what the path leads to in the end, and not its time or its links: so an edit
 //! in place, a file renamed over the old one and a ConfigMap whose link was swapped are all one.
-mod watched;
-
 use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
@@ -20,11 +18,14 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::watched::{Found, Then, Watched};
 use crate::admin::metrics::Metrics;
 use crate::budget::{Budget, Store};
 use crate::decider::Decider;
-use crate::policy::{Policies, Source};
+use crate::policy::{Policies, Rejected, Source};
+use crate::watched::{Then, Watched};
+
+/// What stood at the path, or why it cannot be read.
+type Found = Result<Source, Rejected>;
 
 /// Time between two looks. With [`SETTLE`], a change is in force within two seconds.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -43,7 +44,7 @@ pub struct Reload<S> {
     decider: Arc<Decider<S>>,
     metrics: Arc<Metrics>,
     certificates: bool,
-    watched: Mutex<Watched>,
+    watched: Mutex<Watched<Found>>,
 }
 
 /// Why the path is looked at.
@@ -58,7 +59,7 @@ enum Why {
 impl<S: Store> Reload<S> {
     /// Reads what is at `path`, a file or a directory with one, for `decider`.
     pub fn new(path: PathBuf, decider: Arc<Decider<S>>, metrics: Arc<Metrics>) -> Reload<S> {
-        let watched = Mutex::default();
+        let watched = Mutex::new(Watched::after(None));
         let name = "policy file";
         Reload { path, name, decider, metrics, certificates: false, watched }
     }
@@ -123,8 +124,11 @@ impl<S: Store> Reload<S> {
     fn look(&self, why: Why) -> Duration {
         let found = Source::read_regular(&self.path);
         let then = {
-            let in_force = |source: &Source| {
-                self.decider.with_policies(|now| now.revision() == &*source.revision())
+            // Only the start has read the file so far.
+            let in_force = |found: &Found| {
+                found.as_ref().is_ok_and(|source| {
+                    self.decider.with_policies(|now| now.revision() == &*source.revision())
+                })
             };
             self.watched.lock().notice(&found, why == Why::Asked, in_force)
         };

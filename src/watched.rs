@@ -1,45 +1,45 @@
-//! Whether what was found at the path is news.
-use crate::policy::{Rejected, Source};
-
-/// What stood at the path, or why it cannot be read.
-pub(super) type Found = Result<Source, Rejected>;
+//! Files that are looked at again and again: whether what was found is news, and has stopped changing.
 
 /// What was seen so far.
-#[derive(Debug, Default)]
-pub(super) struct Watched {
+#[derive(Debug)]
+pub(crate) struct Watched<T> {
     /// What was taken last: put in force, or refused. Either is told once.
-    taken: Option<Found>,
+    taken: Option<T>,
     /// Another one, which may still be changing.
-    unsettled: Option<Found>,
+    unsettled: Option<T>,
 }
 
 /// What to do next.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Then {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
     Nothing,
     LookAgain,
     Take,
 }
 
-impl Watched {
-    /// `asked`: it shall be taken in any case. `in_force` is asked at first, when only the start has
-    /// read the file so far.
-    pub(super) fn notice(
+impl<T: Clone + PartialEq> Watched<T> {
+    /// Nothing was seen, or only this.
+    pub(crate) fn after(taken: Option<T>) -> Watched<T> {
+        Watched { taken, unsettled: None }
+    }
+
+    /// What differs from what was taken is taken when it looks the same twice. `asked`: it is in any
+    /// case. `in_force` is asked as long as nothing was taken.
+    pub(crate) fn notice(
         &mut self,
-        found: &Found,
+        found: &T,
         asked: bool,
-        in_force: impl FnOnce(&Source) -> bool,
+        in_force: impl FnOnce(&T) -> bool,
     ) -> Then {
         let unsettled = self.unsettled.take();
+        if self.taken.as_ref() == Some(found) {
+            return if asked { Then::Take } else { Then::Nothing };
+        }
         if asked || unsettled.as_ref() == Some(found) {
             self.taken = Some(found.clone());
             return Then::Take;
         }
-        let is_known = match &self.taken {
-            Some(taken) => taken == found,
-            None => found.as_ref().is_ok_and(in_force),
-        };
-        if is_known {
+        if self.taken.is_none() && in_force(found) {
             self.taken = Some(found.clone());
             return Then::Nothing;
         }
@@ -50,23 +50,24 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
-    fn file(text: &str) -> Found {
-        Ok(Source { name: "p.yaml".to_owned(), bytes: text.as_bytes().to_vec() })
+    /// What stood in a file, or why it cannot be read.
+    type Found = Result<&'static str, &'static str>;
+
+    fn file(text: &'static str) -> Found {
+        Ok(text)
     }
 
     fn missing() -> Found {
-        Source::read(Path::new("no/such/file.yaml"))
+        Err("no such file")
     }
 
     /// What each look leads to. The start has read `good`.
     fn check(looks: &[(Found, Then)]) {
-        let mut watched = Watched::default();
+        let mut watched = Watched::after(None);
         for (place, (found, then)) in looks.iter().enumerate() {
-            let noticed = watched.notice(found, false, |source| source.bytes == b"good");
+            let noticed = watched.notice(found, false, |found| *found == file("good"));
             assert_eq!(&noticed, then, "look {place} of {looks:?}");
         }
     }
@@ -117,10 +118,19 @@ mod tests {
 
     #[test]
     fn whoever_asks_has_it_taken_changed_or_not() {
-        let mut watched = Watched::default();
+        let mut watched = Watched::after(None);
         for found in [file("good"), file("good"), missing()] {
             assert_eq!(watched.notice(&found, true, |_| true), Then::Take);
             assert_eq!(watched.notice(&found, false, |_| false), Then::Nothing);
         }
+    }
+
+    #[test]
+    fn what_was_taken_at_the_start_is_no_news() {
+        let mut watched = Watched::after(Some(file("good")));
+        let mut look = |found| watched.notice(&found, false, |_| false);
+        assert_eq!(look(file("good")), Then::Nothing);
+        assert_eq!(look(file("new")), Then::LookAgain);
+        assert_eq!(look(file("new")), Then::Take);
     }
 }

@@ -43,7 +43,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("shadow", &["budget", "clock", "decider", "admin::shadowed"]),
     ("remote", &["budget::shared", "clock"]),
-    ("reload", &["budget", "decider", "policy", "admin::metrics"]),
+    ("reload", &["budget", "decider", "policy", "admin::metrics", "watched"]),
+    ("watched", &[]),
     (
         "service",
         &[
@@ -69,6 +70,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "clock",
             "telemetry::Seldom",
             "traces",
+            "watched",
             "wire::codec::PREFIX",
             "wire::refusal",
         ],

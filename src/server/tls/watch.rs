@@ -1,9 +1,11 @@
 //! The files of TLS, read again when they change.
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
 
 use super::{Contents, Tls, TlsError, files::Digest};
+use crate::watched::{Then, Watched};
 
 /// Time between two looks at the files. What has changed is taken when it looks the same twice, so
 /// that a certificate does not meet the key before it.
@@ -12,24 +14,16 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// After this long a look is told of: the disk may be lost.
 const LOOK_MAX: Duration = Duration::from_secs(10);
 
-/// What was seen of the files.
-#[derive(Clone, Copy)]
-struct Seen {
-    /// When they were taken, or refused, last.
-    judged: Digest,
-    /// At the look before.
-    before: Digest,
-}
-
 impl Tls {
     /// Reads the files from time to time, as long as the process lives. By their content: Kubernetes
     /// changes them by a link in the path. What cannot be used changes nothing, and is told.
     pub async fn watch(self) {
-        let mut seen = Seen { judged: self.0.digest, before: self.0.digest };
+        let watched = Watched::after(Some(self.0.digest));
+        let watched = Arc::new(Mutex::new(watched));
         loop {
             sleep(LOOK_EVERY).await;
-            let tls = self.clone();
-            let mut look = tokio::task::spawn_blocking(move || tls.look(seen));
+            let (tls, watched) = (self.clone(), Arc::clone(&watched));
+            let mut look = tokio::task::spawn_blocking(move || tls.look(&mut watched.lock()));
             let ended = match timeout(LOOK_MAX, &mut look).await {
                 Ok(ended) => ended,
                 Err(_) => {
@@ -39,19 +33,17 @@ impl Tls {
                     look.await
                 }
             };
-            match ended {
-                Ok(now) => seen = now,
-                Err(error) => tracing::error!(%error, "reading the files of TLS ended early"),
+            if let Err(error) = ended {
+                tracing::error!(%error, "reading the files of TLS ended early");
             }
         }
     }
 
-    fn look(&self, Seen { judged, before }: Seen) -> Seen {
+    fn look(&self, watched: &mut Watched<Digest>) {
         let contents = Contents::of(&self.0.files);
-        let digest = contents.digest();
-        let is_at_rest = digest == before;
-        if digest == judged || !is_at_rest {
-            return Seen { judged, before: digest };
+        match watched.notice(&contents.digest(), false, |_| false) {
+            Then::Nothing | Then::LookAgain => return,
+            Then::Take => {}
         }
         let taken = self.take(&contents);
         self.0.metrics.reloaded(taken.is_ok());
@@ -61,7 +53,6 @@ impl Tls {
                 tracing::error!(%error, "the files of TLS have changed, and are refused: the last ones stay");
             }
         }
-        Seen { judged: digest, before: digest }
     }
 
     fn take(&self, contents: &Contents) -> Result<(), TlsError> {
