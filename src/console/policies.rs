@@ -10,7 +10,7 @@ use crate::budget::{Budget, BudgetId, Limits, OnStoreLoss, Store};
 use crate::engine::{
     Backoff, Categories, Category, GrpcCode, GrpcCodes, HttpStatus, HttpStatuses, Jitter,
 };
-use crate::policy::{Gep2257, Mode, Policies, Policy, guarantee};
+use crate::policy::{Caller, Gep2257, Mode, Pattern, Policies, Policy, guarantee};
 
 #[derive(Template)]
 #[template(path = "policies.html")]
@@ -18,6 +18,8 @@ struct Page {
     revision: String,
     policies: Vec<PolicyRow>,
     budgets: Vec<BudgetRow>,
+    /// `None`: the file does not say, and everybody may ask for every tenant.
+    callers: Option<Vec<CallerRow>>,
 }
 
 impl Page {
@@ -46,11 +48,17 @@ struct BudgetRow {
     guarantee: String,
 }
 
+struct CallerRow {
+    identity: String,
+    tenants: String,
+}
+
 pub(super) async fn page<S: Store>(State(running): State<Arc<Running<S>>>) -> Response {
     let page = running.console.retryd.decider().with_policies(|policies| Page {
         revision: policies.revision().to_owned(),
         policies: policies.policies().map(|policy| policy_row(policy, policies)).collect(),
         budgets: policies.budgets().iter().map(budget_row).collect(),
+        callers: policies.callers().map(|callers| caller_rows(callers, policies.operators())),
     });
     page::show(StatusCode::OK, &page)
 }
@@ -94,6 +102,18 @@ fn budget_row(budget: &Budget) -> BudgetRow {
         },
         guarantee: guarantee(budget),
     }
+}
+
+fn caller_rows(callers: &[Caller], operators: &[Pattern]) -> Vec<CallerRow> {
+    let of_tenants = callers.iter().map(|Caller { identity, tenants }| CallerRow {
+        identity: identity.as_str().to_owned(),
+        tenants: or_none(&tenants.iter().map(Pattern::as_str).collect::<Vec<_>>()),
+    });
+    let of_all = operators.iter().map(|operator| CallerRow {
+        identity: operator.as_str().to_owned(),
+        tenants: "every tenant, as an operator".to_owned(),
+    });
+    of_tenants.chain(of_all).collect()
 }
 
 fn model(limits: &Limits) -> String {

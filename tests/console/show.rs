@@ -120,6 +120,29 @@ async fn the_policies_in_force_are_shown_in_the_words_of_the_file() {
 }
 
 #[tokio::test]
+async fn who_may_ask_for_which_tenants_is_shown() {
+    let shown = async |callers: &str| {
+        let policy = format!("version: 1\npolicies: [{{name: all}}]\n{callers}");
+        let scene = Scene::with(&policy, None, PolicyFile::default());
+        scene.get("/console/policies").await
+    };
+    shown("").await.has("Whoever reaches the port may ask for every tenant.");
+    shown("callers: []").await.has("None: nobody may ask.");
+    let page = shown(
+        "callers: [{identity: 'spiffe://prod.example/<shop>/*', tenants: [shop-*, eu]}]\n\
+         operators: [ops.example]",
+    )
+    .await;
+    page.has_not("Whoever reaches the port");
+    let rows = page.rows();
+    assert!(
+        rows.contains(&row(&["spiffe://prod.example/&#60;shop&#62;/*", "shop-*, eu"])),
+        "{rows:?}"
+    );
+    assert!(rows.contains(&row(&["ops.example", "every tenant, as an operator"])), "{rows:?}");
+}
+
+#[tokio::test]
 async fn a_refused_policy_file_is_told_with_its_error() {
     let scene = Scene::with(POLICY, None, PolicyFile::default());
     let page = scene.get("/console").await;
