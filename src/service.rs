@@ -81,6 +81,11 @@ impl<S: Store> Retryd<S> {
         Retryd { sizes, ..self }
     }
 
+    /// What one message may hold.
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
     /// The same, and decisions are logged.
     pub fn logged(self, log: Option<DecisionLog>) -> Retryd<S> {
         Retryd { log, ..self }

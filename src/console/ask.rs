@@ -13,16 +13,13 @@ use url::form_urlencoded;
 
 use super::Running;
 use super::answer::Answer;
-use super::context::{self, NotAContext, TEXT_BYTES_MAX};
+use super::context::{self, NotAContext};
 use super::fields::Fields;
 use super::page::{self, Message};
 use crate::budget::Store;
 use crate::wire::pb;
 use crate::wire::refusal::Refusal;
 
-/// Encoding for a form makes at most three bytes of each, and the name of the field comes on top. Up
-/// to twice of what is read, the text comes back with the reason why it is too long.
-const FORM_BYTES_MAX: usize = 6 * TEXT_BYTES_MAX + 64;
 /// How long a form may take to arrive.
 const FORM_WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -75,12 +72,14 @@ pub(super) async fn form<S: Store>(
 
 /// The answer to a text. Nothing is changed by it; it is too long for an address.
 pub(super) async fn text<S: Store>(State(running): State<Arc<Running<S>>>, body: Body) -> Response {
-    let Ok(read) = timeout(FORM_WAIT_MAX, to_bytes(body, FORM_BYTES_MAX)).await else {
+    let form_bytes_max = form_bytes_max(running.context_bytes_max());
+    let Ok(read) = timeout(FORM_WAIT_MAX, to_bytes(body, form_bytes_max)).await else {
         let text = "The form did not arrive within ten seconds.";
         return page::show(StatusCode::REQUEST_TIMEOUT, &Message { title: "Too slow", text });
     };
     let Ok(form) = read else {
-        let text = "A context has at most 16 KiB. Go back to shorten it.";
+        let text =
+            "The text is more than twice as long as a context may be. Go back to shorten it.";
         return page::show(StatusCode::PAYLOAD_TOO_LARGE, &Message { title: "Too long", text });
     };
     let text = form_urlencoded::parse(&form).find(|(name, _)| name == "context");
@@ -89,9 +88,21 @@ pub(super) async fn text<S: Store>(State(running): State<Arc<Running<S>>>, body:
     Page { text, fields: Fields::example(), by_fields: false, outcome }.show()
 }
 
+/// Encoding for a form makes at most three bytes of each, and the name of the field comes on top. Up
+/// to twice of what is read, the text comes back with the reason why it is too long.
+fn form_bytes_max(context_bytes_max: usize) -> usize {
+    context_bytes_max.saturating_mul(6).saturating_add(64)
+}
+
 impl<S: Store> Running<S> {
+    /// A text is as long as a message may be. A context whose names and ids have their full length
+    /// takes a tenth of the default.
+    fn context_bytes_max(&self) -> usize {
+        self.console.retryd.sizes().context_bytes_max
+    }
+
     fn ask(&self, text: &str) -> Outcome {
-        let context = match context::read(text) {
+        let context = match context::read(text, self.context_bytes_max()) {
             Ok(context) => context,
             Err(unreadable) => return Outcome::Unreadable(unreadable),
         };

@@ -1,10 +1,5 @@
 //! A text that a person entered, to a context; or what is wrong with it, and where.
-use crate::service::CONTEXT_BYTES_MAX;
 use crate::wire::pb;
-
-/// The longest text: as long as a message may be. A context whose names and ids have their full
-/// length takes a tenth of it.
-pub(super) const TEXT_BYTES_MAX: usize = CONTEXT_BYTES_MAX;
 
 /// Characters shown on each side of a wrong place.
 const AROUND: usize = 40;
@@ -27,15 +22,15 @@ pub(super) struct Place {
     pub(super) after: String,
 }
 
-/// Reads a context, and has it decided without a trace and explained.
-pub(super) fn read(text: &str) -> Result<pb::RetryContext, NotAContext> {
+/// Reads a context of at most `bytes_max`, and has it decided without a trace and explained.
+pub(super) fn read(text: &str, bytes_max: usize) -> Result<pb::RetryContext, NotAContext> {
     let whole = |message: String| NotAContext { message, place: None };
     if text.trim().is_empty() {
         return Err(whole("nothing was entered".to_owned()));
     }
-    if TEXT_BYTES_MAX < text.len() {
+    if bytes_max < text.len() {
         let length = text.len();
-        return Err(whole(format!("it has {length} bytes; at most {TEXT_BYTES_MAX} are read")));
+        return Err(whole(format!("it has {length} bytes; at most {bytes_max} are read")));
     }
     let mut context = serde_json::from_str::<pb::RetryContext>(text).map_err(|error| {
         let place = (0 < error.line()).then(|| place(text, error.line(), error.column()));
@@ -75,13 +70,16 @@ fn place(text: &str, line: usize, column: usize) -> Place {
 mod tests {
     use super::*;
 
+    const BYTES_MAX: usize = 4_096;
+
     fn refused(text: &str) -> NotAContext {
-        read(text).unwrap_err()
+        read(text, BYTES_MAX).unwrap_err()
     }
 
     #[test]
     fn a_context_is_explained_and_leaves_no_trace_whatever_it_says() {
-        let context = read(r#"{"tenant": "shop", "explain": false, "dryRun": false}"#).unwrap();
+        let context = read(r#"{"tenant": "shop", "explain": false, "dryRun": false}"#, BYTES_MAX);
+        let context = context.unwrap();
         assert!(context.explain && context.dry_run);
         assert_eq!(context.tenant, "shop");
     }
@@ -120,9 +118,11 @@ mod tests {
     #[test]
     fn a_text_is_read_up_to_its_limit() {
         let padded = |length: usize| format!("{:<length$}", "{}");
-        assert!(read(&padded(TEXT_BYTES_MAX)).is_ok());
-        let refused = refused(&padded(TEXT_BYTES_MAX + 1));
-        assert_eq!(refused.message, "it has 16385 bytes; at most 16384 are read");
-        assert_eq!(read(" \r\n").unwrap_err().message, "nothing was entered");
+        assert!(read(&padded(BYTES_MAX), BYTES_MAX).is_ok());
+        assert_eq!(
+            refused(&padded(BYTES_MAX + 1)).message,
+            "it has 4097 bytes; at most 4096 are read"
+        );
+        assert_eq!(refused(" \r\n").message, "nothing was entered");
     }
 }

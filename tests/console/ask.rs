@@ -3,7 +3,7 @@ use axum::{
     body::Body,
     http::{Request, StatusCode, header::HOST},
 };
-use retryd::{console::PolicyFile, engine::Rule, wire::pb::Verdict};
+use retryd::{console::PolicyFile, engine::Rule, service::Sizes, wire::pb::Verdict};
 
 use crate::support::{POLICY, Page, Scene};
 
@@ -136,6 +136,18 @@ async fn a_text_that_is_too_long_comes_back_and_one_that_is_far_too_long_does_no
     let body = Body::from("context=".to_owned() + &"x".repeat(100_000));
     let page = scene.send(request.body(body).unwrap()).await;
     assert_eq!(page.status, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+/// `--max-context-bytes` is said once, for calls and for people.
+#[tokio::test]
+async fn a_text_may_be_as_long_as_a_message() {
+    let sizes = Sizes { context_bytes_max: 65_536, ..Sizes::default() };
+    let scene = Scene::of_sizes(POLICY, None, PolicyFile::default(), sizes);
+    let padded = |length: usize| CONNECT.to_owned() + &" ".repeat(length - CONNECT.len());
+    assert_eq!(scene.ask(&padded(65_536)).await.status, StatusCode::OK);
+    let page = scene.ask(&padded(65_537)).await;
+    assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
+    page.has("at most 65536 are read");
 }
 
 #[tokio::test(start_paused = true)]

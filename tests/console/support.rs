@@ -13,7 +13,7 @@ use retryd::{
     console::{Console, PolicyFile},
     decider::Decider,
     policy::Policies,
-    service::Retryd,
+    service::{Retryd, Sizes},
     wire::pb,
 };
 use tokio_util::sync::CancellationToken;
@@ -57,6 +57,15 @@ impl Scene {
     }
 
     pub(crate) fn with(policy: &str, sharing: Option<Arc<Sharing>>, file: PolicyFile) -> Scene {
+        Scene::of_sizes(policy, sharing, file, Sizes::default())
+    }
+
+    pub(crate) fn of_sizes(
+        policy: &str,
+        sharing: Option<Arc<Sharing>>,
+        file: PolicyFile,
+        sizes: Sizes,
+    ) -> Scene {
         let policies = Policies::parse("policy.yaml", policy.as_bytes()).unwrap();
         let (store, metrics) = (Memory::new(policies.budgets()), Arc::new(Metrics::new()));
         let clock = Clock::standing_at(START);
@@ -64,6 +73,7 @@ impl Scene {
             Decider::new(policies, store, clock.clone(), Dice::fair(), Arc::clone(&metrics));
         let stopping = CancellationToken::new();
         let retryd = Retryd::new(Arc::new(decider), Arc::clone(&metrics), stopping);
+        let retryd = retryd.with_sizes(sizes);
         let policy_file = Arc::new(move || file.clone());
         let hosts = vec!["console.internal".to_owned()];
         let router = Console { retryd: retryd.clone(), sharing, policy_file, hosts }.start();
