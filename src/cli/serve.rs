@@ -1,4 +1,5 @@
 //! `retryd serve`: everything put together.
+mod afterwards;
 mod beside;
 mod console;
 mod limits;
@@ -12,13 +13,14 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use clap::{ArgAction, Args, builder::BoolishValueParser};
 
+use self::afterwards::Afterwards;
 use crate::admin::{Admin, metrics::Metrics};
-use crate::budget::{BALANCES_MAX, Memory};
+use crate::budget::{BALANCES_MAX, Memory, Sharing};
 use crate::clock::{Clock, Dice};
 use crate::decider::Decider;
 use crate::policy::{Policies, Warning};
 use crate::reload::{self, Reload};
-use crate::server::{Drain, Ended, Health, Limits, Listen, Server, raise_descriptor_limit};
+use crate::server::{Drain, Health, Limits, Listen, Server, raise_descriptor_limit};
 use crate::service::Retryd;
 use crate::telemetry;
 
@@ -128,35 +130,21 @@ impl Serve {
         drain.on_signals().context("cannot wait for signals")?;
 
         let sharing = self.store.sharing();
-        let store = match &sharing {
-            Some(sharing) => {
-                Memory::shared(policies.budgets(), self.max_balances, Arc::clone(sharing))
-            }
-            None => Memory::with_room(policies.budgets(), self.max_balances),
-        };
         let clock = Clock::system();
         let tls = self.tls.load(&metrics, &clock)?;
         let revision = policies.revision().to_owned();
-        let decider =
-            Decider::new(policies, store, clock.clone(), Dice::fair(), Arc::clone(&metrics));
-        let stopping = drain.stopping().clone();
-        let decider = Arc::new(decider);
+        let decider = self.decider(policies, sharing.as_ref(), &clock, &metrics);
         self.follow_policy(&decider, &metrics).context("cannot wait for SIGHUP")?;
         let log = self.beside.decision_log(&metrics)?;
-        let beside = |shadow| {
-            self.beside.shadow(
-                shadow,
-                self.max_balances,
-                clock.clone(),
-                self.tls.is_mutual(),
-                &metrics,
-            )
-        };
-        let shadow = shadow.map(beside).transpose()?;
+        let shadow = shadow.map(|shadow| {
+            let certificates = self.tls.is_mutual();
+            self.beside.shadow(shadow, self.max_balances, clock.clone(), certificates, &metrics)
+        });
+        let stopping = drain.stopping().clone();
         let retryd = Retryd::new(Arc::clone(&decider), Arc::clone(&metrics), stopping)
             .with_sizes(self.limits.sizes())
             .logged(log.clone())
-            .shadowed(shadow);
+            .shadowed(shadow.transpose()?);
         let health = Health::new().await;
         let tracing = traces::begin(&metrics, &clock, &drain)?;
         let traces = tracing.as_ref().map(traces::Tracing::traces);
@@ -172,22 +160,10 @@ impl Serve {
         let routes = routes::routes(&retryd, &health)?;
         let at_once = Some(retryd.decide_at_once());
         let limits = self.limits();
-        let policy = self.policy.as_deref();
-        let console =
-            self.console.start(&self.admin_listen, &retryd, &metrics, policy, sharing.clone());
-        let occupancy = Arc::new(move || decider.occupancy());
-        let exchange = match &sharing {
-            Some(sharing) => {
-                self.store.begin(Arc::clone(sharing), clock.clone(), health.clone()).await?
-            }
+        let shown = self.shown(decider, &retryd, &health, &metrics, sharing.as_ref());
+        let exchange = match sharing {
+            Some(sharing) => self.store.begin(sharing, clock.clone(), health.clone()).await?,
             None => None,
-        };
-        let shown = Admin {
-            health: health.clone(),
-            metrics: Arc::clone(&metrics),
-            occupancy,
-            sharing,
-            console,
         };
         let admin = tokio::spawn(shown.run(admin, drain.clone()));
         let ready = health.clone();
@@ -206,18 +182,46 @@ impl Serve {
         ready.ready().await;
         tracing::info!(policy_revision = revision, "ready");
         let ended = server.run(drain).await;
-        // Whoever is in a hurry does not wait for the store.
-        if let (Some(exchange), Ended::Drained | Ended::Cut(_)) = (exchange, &ended) {
-            exchange.end().await;
-        }
-        if let (Some(log), Ended::Drained | Ended::Cut(_)) = (log, &ended) {
-            log.end(beside::LAST_LINES).await;
-        }
-        if let Some(tracing) = tracing {
-            tracing.end(&ended, self.drain_timeout).await;
-        }
+        let afterwards = Afterwards { exchange, log, tracing };
+        afterwards.end(&ended, self.drain_timeout).await;
         admin.await.ok();
         Ok(ended.exit_code())
+    }
+
+    /// Decides by these policies, over balances in memory.
+    fn decider(
+        &self,
+        policies: Policies,
+        sharing: Option<&Arc<Sharing>>,
+        clock: &Clock,
+        metrics: &Arc<Metrics>,
+    ) -> Arc<Decider<Memory>> {
+        let (budgets, room) = (policies.budgets(), self.max_balances);
+        let store = match sharing {
+            Some(sharing) => Memory::shared(budgets, room, Arc::clone(sharing)),
+            None => Memory::with_room(budgets, room),
+        };
+        let (clock, metrics) = (clock.clone(), Arc::clone(metrics));
+        Arc::new(Decider::new(policies, store, clock, Dice::fair(), metrics))
+    }
+
+    /// What people and scrapers get to see.
+    fn shown(
+        &self,
+        decider: Arc<Decider<Memory>>,
+        retryd: &Retryd<Memory>,
+        health: &Health,
+        metrics: &Arc<Metrics>,
+        sharing: Option<&Arc<Sharing>>,
+    ) -> Admin {
+        let (admin, policy) = (&self.admin_listen, self.policy.as_deref());
+        Admin {
+            health: health.clone(),
+            metrics: Arc::clone(metrics),
+            occupancy: Arc::new(move || decider.occupancy()),
+            sharing: sharing.cloned(),
+            console: self.console.start(admin, retryd, metrics, policy, sharing.cloned()),
+        }
     }
 
     fn follow_policy(
