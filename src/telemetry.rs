@@ -1,13 +1,18 @@
-//! Logs: to stderr, one line an event, never one per decision.
+//! Logs: to stderr, one line an event, never one per decision. Nobody waits for whoever reads them.
+mod lines;
 mod seldom;
 
+pub use lines::Log;
 pub use seldom::Seldom;
 
 use std::{
+    fs::File,
     io::{self, IsTerminal as _},
+    os::fd::AsFd as _,
     panic,
 };
 
+use prometheus_client::metrics::counter::Counter;
 use tracing::Subscriber;
 use tracing_subscriber::{
     EnvFilter, filter::LevelFilter, fmt::MakeWriter, util::SubscriberInitExt as _,
@@ -20,18 +25,23 @@ pub const DEFAULT_FILTER: &str = "info";
 /// told in other ways.
 const QUIET: &str = "h2=off,redis=off";
 
-/// Starts logging: for people in a terminal, JSON otherwise.
+/// Starts logging: for people in a terminal, JSON otherwise. What is logged until the [`Log`] is
+/// dropped is written; lines for which there is no room count as `dropped`.
 ///
 /// # Errors
 ///
-/// If `filter` cannot be read, or logging was started before.
-pub fn init(filter: &str) -> Result<(), TelemetryError> {
+/// If `filter` cannot be read, if the system refuses a thread, or if logging was started before.
+pub fn init(filter: &str, dropped: Counter) -> Result<Log, TelemetryError> {
     let form = if io::stderr().is_terminal() { Form::Human } else { Form::Json };
-    let subscriber = subscriber(filter, form, io::stderr)?;
+    // By a descriptor of its own: the library's would be locked while its reader stands still.
+    let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+    let lines = lines::Lines::start(out, dropped)?;
+    let log = Log(lines.clone());
+    let subscriber = subscriber(filter, form, move || lines.clone())?;
     subscriber.try_init().map_err(|_| TelemetryError::AlreadyStarted)?;
     // A panic is an event like any other: one line, in the form of the others.
     panic::set_hook(Box::new(|panic| tracing::error!(%panic, "panicked")));
-    Ok(())
+    Ok(log)
 }
 
 /// Why logging could not start.
@@ -50,6 +60,9 @@ pub enum TelemetryError {
     /// Somebody else logs already.
     #[error("logging was started before")]
     AlreadyStarted,
+    /// The system has no thread or no descriptor for it.
+    #[error("cannot start the log: {0}")]
+    Refused(#[from] io::Error),
 }
 
 #[derive(Clone, Copy)]

@@ -15,7 +15,7 @@ use super::ports::{self, ConnectionCounts, Port};
 use super::{
     calls::Calls,
     lanes::LaneMetrics,
-    log_lines::LogLines,
+    log_lines::Logs,
     named::Named,
     reloads::Reloads,
     shadowed::{self, Shadowed},
@@ -55,7 +55,8 @@ pub struct Metrics {
     evicted: Counter,
     overflowed: Counter,
     store: StoreMetrics,
-    log_lines: Family<One, Counter>,
+    /// Lines of the log and of the decision log.
+    pub logs: Logs,
     tls: TlsMetrics,
     shadow: shadowed::Families,
     /// What became of the spans of traced calls.
@@ -118,7 +119,7 @@ impl Metrics {
             connections: ports::register(&mut registry),
             lanes: LaneMetrics::register(&mut registry),
             store: StoreMetrics::register(&mut registry),
-            log_lines: LogLines::register(&mut registry),
+            logs: Logs::register(&mut registry),
             tls: TlsMetrics::register(&mut registry),
             shadow: shadowed::Families::register(&mut registry),
             spans: SpanCounts::register(&mut registry),
@@ -200,11 +201,6 @@ impl Metrics {
     /// Says how the process stands with the store that it shares.
     pub fn set_store(&self, state: StoreState) {
         self.store.set(state);
-    }
-
-    /// The counters of the decision log. They show from now on.
-    pub fn log_lines(&self) -> LogLines {
-        LogLines::of(&self.log_lines)
     }
 
     /// The counters of a second set of policies. They show from now on.

@@ -92,11 +92,7 @@ impl Cli {
         match ended {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
-                match error.downcast_ref::<Rejected>() {
-                    // A report of its own, with its own headings.
-                    Some(rejected) => complain(rejected),
-                    None => complain(&format_args!("error: {error:#}")),
-                }
+                complain(&report(&error));
                 ExitCode::from(BAD)
             }
         }
@@ -108,6 +104,15 @@ fn unless_closed(written: io::Result<()>) -> anyhow::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
+    }
+}
+
+/// What went wrong, for people.
+fn report(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<Rejected>() {
+        // A report of its own, with its own headings.
+        Some(rejected) => rejected.to_string(),
+        None => format!("error: {error:#}"),
     }
 }
 

@@ -80,8 +80,15 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) fn run(self) -> anyhow::Result<u8> {
-        telemetry::init(&self.log)?;
-        self.refuse_open_plaintext()?;
+        let metrics = Arc::new(Metrics::new());
+        let log = telemetry::init(&self.log, metrics.logs.dropped.clone())?;
+        // Told by way of the log, which waits for no reader.
+        let told = |error| log.say(&super::report(&error));
+        Ok(self.run_logged(metrics).map_err(told).unwrap_or(super::BAD))
+    }
+
+    fn run_logged(self, metrics: Arc<Metrics>) -> anyhow::Result<u8> {
+        self.tls.refuse_open_plaintext(&self.listen, self.insecure)?;
         anyhow::ensure!(
             self.drain_delay <= self.drain_timeout,
             "`--drain-delay` is longer than `--drain-timeout`, which it is a part of"
@@ -101,31 +108,18 @@ impl Serve {
         }
         let shadow = self.beside.shadow_policies(self.tls.is_mutual())?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let ended = runtime.block_on(self.serve(policies, shadow));
+        let ended = runtime.block_on(self.serve(policies, shadow, metrics));
         // A policy file on a lost disk may be read for ever: nobody waits for that.
         runtime.shutdown_background();
         ended
     }
 
-    /// Whoever can reach the port may spend every tenant's budget.
-    fn refuse_open_plaintext(&self) -> anyhow::Result<()> {
-        let open: Vec<String> = self
-            .listen
-            .iter()
-            .filter(|address| !address.is_loopback())
-            .map(|address| format!("`{address}`"))
-            .collect();
-        anyhow::ensure!(
-            self.insecure || self.tls.is_on() || open.is_empty(),
-            "{} is not loopback, and would be served in plaintext: pass `--tls-cert-file` and \
-             `--tls-key-file`, or `--insecure` if the network may be trusted",
-            open.join(", ")
-        );
-        Ok(())
-    }
-
-    async fn serve(self, policies: Policies, shadow: Option<Policies>) -> anyhow::Result<u8> {
-        let metrics = Arc::new(Metrics::new());
+    async fn serve(
+        self,
+        policies: Policies,
+        shadow: Option<Policies>,
+        metrics: Arc<Metrics>,
+    ) -> anyhow::Result<u8> {
         let drain = Drain::new();
         drain.on_signals().context("cannot wait for signals")?;
 

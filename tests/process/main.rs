@@ -24,6 +24,7 @@ mod replay;
 mod shadow;
 mod stream;
 mod support;
+mod stuck_log;
 mod tenants;
 mod tls;
 mod traces;

@@ -3,7 +3,11 @@ use std::{
     io::{BufRead as _, BufReader},
     net::SocketAddr,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -32,6 +36,7 @@ pub(crate) struct Process {
     pub(crate) probe: Option<SocketAddr>,
     /// Each line with the time at which it was read.
     log: Arc<Mutex<Vec<(Instant, String)>>>,
+    is_read: Arc<AtomicBool>,
 }
 
 impl Process {
@@ -62,13 +67,18 @@ impl Process {
         let (tell, told) = mpsc::channel();
         let log = Arc::<Mutex<Vec<(Instant, String)>>>::default();
         let kept = Arc::clone(&log);
-        // Read to the end, so that the process never waits for its log.
+        let is_read = Arc::new(AtomicBool::new(true));
+        let reads = Arc::clone(&is_read);
+        // Read to the end, unless a test wants it otherwise.
         thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 if let Some(listening) = listening(&line) {
                     tell.send(listening).ok();
                 }
                 kept.lock().unwrap().push((Instant::now(), line));
+                while !reads.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(10));
+                }
             }
         });
         let wants_probe = arguments.contains(&"--probe-listen");
@@ -81,7 +91,12 @@ impl Process {
                 _ => {}
             }
         }
-        Process { child, calls: calls.unwrap(), admin: admin.unwrap(), probe, log }
+        Process { child, calls: calls.unwrap(), admin: admin.unwrap(), probe, log, is_read }
+    }
+
+    /// Reads the log from now on, or no more: then its pipe fills up.
+    pub(crate) fn read_log(&self, is_read: bool) {
+        self.is_read.store(is_read, Ordering::Relaxed);
     }
 
     pub(crate) fn log_lines(&self) -> usize {

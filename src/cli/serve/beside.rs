@@ -40,7 +40,7 @@ impl Beside {
         let Some(name) = self.decision_log.as_ref().filter(|name| !name.is_empty()) else {
             return Ok(None);
         };
-        let lines = metrics.log_lines();
+        let lines = metrics.logs.decisions();
         let log = DecisionLog::open(Target::of(name), self.decision_log_sample, lines)
             .with_context(|| format!("cannot open the decision log `{}`", name.display()))?;
         log.reopen_on_hangup().context("cannot wait for SIGHUP")?;

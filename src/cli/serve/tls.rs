@@ -5,7 +5,7 @@ use clap::Args;
 
 use crate::admin::metrics::Metrics;
 use crate::clock::Clock;
-use crate::server::{Tls, TlsFiles};
+use crate::server::{Listen, Tls, TlsFiles};
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -24,8 +24,21 @@ pub(super) struct Options {
 }
 
 impl Options {
-    pub(super) fn is_on(&self) -> bool {
-        self.files().is_some()
+    /// Whoever can reach the port may spend every tenant's budget.
+    pub(super) fn refuse_open_plaintext(
+        &self,
+        listen: &[Listen],
+        insecure: bool,
+    ) -> anyhow::Result<()> {
+        let open = listen.iter().filter(|address| !address.is_loopback());
+        let open: Vec<String> = open.map(|address| format!("`{address}`")).collect();
+        anyhow::ensure!(
+            insecure || self.files().is_some() || open.is_empty(),
+            "{} is not loopback, and would be served in plaintext: pass `--tls-cert-file` and \
+             `--tls-key-file`, or `--insecure` if the network may be trusted",
+            open.join(", ")
+        );
+        Ok(())
     }
 
     /// Whether callers must show a certificate.
