@@ -37,7 +37,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::budget::{Occupancy, Sharing};
-use crate::server::{Acceptor, Bound, ConnectInfo, Drain, Health, Serve, Slots};
+use crate::server::limits::PEERS_MIN;
+use crate::server::{Acceptor, Bound, ConnectInfo, Drain, Health, Serve, Sites, Slots};
 use metrics::{Format, Metrics};
 use ports::Port;
 
@@ -75,7 +76,7 @@ impl Admin {
         let acceptor = Acceptor {
             counts: counts.clone(),
             slots: Slots::new(CONNECTIONS_MAX, counts.open.clone()),
-            sites: None,
+            sites: Sites::new(CONNECTIONS_MAX / PEERS_MIN),
             connections: TaskTracker::new(),
             serve: Http1 { router: self.router(), end: end.clone() },
         };

@@ -29,8 +29,8 @@ pub(crate) trait Serve: Clone + Send + 'static {
 pub(crate) struct Acceptor<S> {
     pub(crate) serve: S,
     pub(crate) slots: Arc<Slots>,
-    /// Where one site may not have all of them.
-    pub(crate) sites: Option<Arc<Sites>>,
+    /// So that one site has not all of them.
+    pub(crate) sites: Arc<Sites>,
     pub(crate) counts: ConnectionCounts,
     pub(crate) connections: TaskTracker,
 }
@@ -130,9 +130,9 @@ impl<S: Serve> Acceptor<S> {
 
     /// A place among all connections, and one among those of its site.
     fn places(&self, site: Option<Site>) -> Result<(Slot, Option<SitePlace>), NoPlace> {
-        let of_site = match (&self.sites, site) {
-            (Some(sites), Some(site)) => Some(sites.take(site).ok_or(NoPlace::Crowded(site))?),
-            (Some(_), None) | (None, _) => None,
+        let of_site = match site {
+            Some(site) => Some(self.sites.take(site).ok_or(NoPlace::Crowded(site))?),
+            None => None,
         };
         Ok((self.slots.take().ok_or(NoPlace::Full)?, of_site))
     }

@@ -77,12 +77,18 @@ impl Default for Limits {
 impl Limits {
     /// The limits of the port that serves only health: few connections, whatever the others do.
     pub(super) fn of_probe(&self) -> Limits {
-        Limits { connections_max: PROBE_CONNECTIONS_MAX, ..self.clone() }
+        Limits {
+            connections_max: PROBE_CONNECTIONS_MAX,
+            connections_per_peer_max: PROBE_CONNECTIONS_MAX / PEERS_MIN,
+            ..self.clone()
+        }
     }
 }
 
 /// Connections open at a time on the port that serves only health.
 pub const PROBE_CONNECTIONS_MAX: usize = 64;
+/// So many peers it takes to fill a port with few places, the one for probes or the one for people.
+pub const PEERS_MIN: usize = 4;
 /// Time for an ending, or for the first call of a connection that is new while the process stops, to
 /// reach the client.
 pub const SETTLE: Duration = Duration::from_millis(500);

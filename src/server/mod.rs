@@ -46,6 +46,7 @@ pub use health::{Health, LIVENESS, READINESS};
 pub use limits::Limits;
 pub use listen::{BindError, Bound, Listen, NotAnAddress};
 pub use peer::Peer;
+pub(crate) use sites::Sites;
 pub(crate) use slots::Slots;
 pub use tls::{Tls, TlsError, TlsFiles};
 
@@ -55,7 +56,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::service::Routes;
 
-use self::{lanes::Lanes, origin::Served, sites::Sites};
+use self::{lanes::Lanes, origin::Served};
 use crate::{
     admin::{metrics::Metrics, ports::Port},
     clock::Clock,
@@ -171,8 +172,7 @@ impl Start {
         let connections = TaskTracker::new();
         let counts = self.metrics.connections(port);
         let slots = Slots::new(limits.connections_max, counts.open.clone());
-        // Probes have places of their own, whoever sends them.
-        let sites = (port == Port::Calls).then(|| Sites::new(limits.connections_per_peer_max));
+        let sites = Sites::new(limits.connections_per_peer_max);
         counts.limit.set(i64::try_from(limits.connections_max).unwrap_or(i64::MAX));
         let serve = connection::Http2::new(connection::Port {
             served: Arc::new(served),
@@ -190,7 +190,7 @@ impl Start {
             let acceptor = Acceptor {
                 serve: serve.clone(),
                 slots: Arc::clone(&slots),
-                sites: sites.clone(),
+                sites: Arc::clone(&sites),
                 counts: counts.clone(),
                 connections: connections.clone(),
             };
