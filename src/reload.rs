@@ -18,7 +18,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::admin::metrics::Metrics;
+use crate::admin::{metrics::Metrics, reloads::ReloadError};
 use crate::budget::{Budget, Store};
 use crate::decider::Decider;
 use crate::policy::{Policies, Rejected, Source};
@@ -115,7 +115,8 @@ impl<S: Store> Reload<S> {
         if let Ok(ended) = timeout(LOOK_MAX, &mut look).await {
             return or_told(ended);
         }
-        self.refused(&format!("no answer from the disk for {} s", LOOK_MAX.as_secs()));
+        let late = format!("no answer from the disk for {} s", LOOK_MAX.as_secs());
+        self.refused(&late, &late);
         or_told(look.await);
         // To be right about what holds now.
         or_told(looking(Why::Asked).await)
@@ -149,15 +150,18 @@ impl<S: Store> Reload<S> {
         match loaded {
             Ok(policies) => match policies.fit(self.certificates) {
                 Ok(()) => self.put_in_force(policies),
-                Err(error) => self.refused(&error.to_string()),
+                Err(error) => self.refused(&error.to_string(), &error.to_string()),
             },
-            Err(rejected) => self.refused(&rejected.to_string()),
+            Err(rejected) => self.refused(&rejected.to_string(), &rejected.brief()),
         }
     }
 
-    fn refused(&self, error: &str) {
+    /// `brief` is for whoever may see the admin port and not the file.
+    fn refused(&self, error: &str, brief: &str) {
         let revision = self.decider.with_policies(|now| now.revision().to_owned());
-        self.metrics.reloads.refused(error, self.decider.now().unix_ms);
+        let unix_ms = self.decider.now().unix_ms;
+        let told = ReloadError { text: error.into(), brief: brief.into(), unix_ms };
+        self.metrics.reloads.refused(told);
         tracing::error!(error, revision, "the {} is refused: the last one stays", self.name);
     }
 

@@ -43,7 +43,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("shadow", &["budget", "clock", "decider", "admin::shadowed"]),
     ("remote", &["budget::shared", "clock"]),
-    ("reload", &["budget", "decider", "policy", "admin::metrics", "watched"]),
+    ("reload", &["budget", "decider", "policy", "admin::metrics", "admin::reloads", "watched"]),
     ("watched", &[]),
     (
         "service",

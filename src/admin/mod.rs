@@ -119,7 +119,7 @@ async fn readyz(State(admin): State<Arc<Admin>>, RawQuery(query): RawQuery) -> R
             None => text.push_str("[+] policy\n"),
             Some(error) => {
                 text.push_str("[-] policy (the last good one stays)\n");
-                error.text.lines().for_each(|line| text.extend(["    ", line, "\n"]));
+                error.brief.lines().for_each(|line| text.extend(["    ", line, "\n"]));
             }
         }
         if let Some(sharing) = &admin.sharing {

@@ -24,8 +24,10 @@ pub struct Reloads {
 /// Why what is at the policy path is not in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReloadError {
-    /// The whole report, over some lines.
+    /// The whole report, over some lines, with those of the file that are wrong.
     pub text: Box<str>,
+    /// The same without lines of the file.
+    pub brief: Box<str>,
     /// When it was found, in milliseconds since 1970.
     pub unix_ms: u64,
 }
@@ -67,9 +69,9 @@ impl Reloads {
     }
 
     /// What is at the policy path was refused: the last good one stays.
-    pub fn refused(&self, error: &str, unix_ms: u64) {
+    pub fn refused(&self, error: ReloadError) {
         self.refused.inc();
-        *self.error.lock() = Some(Arc::new(ReloadError { text: error.into(), unix_ms }));
+        *self.error.lock() = Some(Arc::new(error));
         self.successful.set(0);
     }
 

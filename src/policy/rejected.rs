@@ -15,6 +15,7 @@ const SHOWN_CHARS_MAX: usize = 60;
 /// A policy file, or a file of tests beside it, was refused. Its `Display` is the whole report, over many lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
+    file: String,
     problems: Vec<Problem>,
     report: String,
 }
@@ -44,6 +45,16 @@ impl Rejected {
         &self.problems
     }
 
+    /// What is wrong and where, a line each, without the lines of the file.
+    pub fn brief(&self) -> String {
+        let told = self.problems.iter().take(PROBLEMS_TOLD_MAX);
+        let lines = told.map(|Problem { place, message }| match place {
+            Some(Place { line, column, .. }) => format!("{}:{line}:{column}: {message}", self.file),
+            None => format!("{}: {message}", self.file),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     pub(crate) fn new(
         file: &str,
         source: &str,
@@ -60,7 +71,7 @@ impl Rejected {
         if 0 < untold {
             report.push(format!("and {untold} more"));
         }
-        Rejected { problems, report: report.join("\n\n") }
+        Rejected { file: file.to_owned(), problems, report: report.join("\n\n") }
     }
 
     pub(super) fn unreadable(file: &str, error: &io::Error) -> Rejected {
@@ -180,6 +191,7 @@ error: `0` is too small
         assert_eq!(rejected.to_string(), expected);
     }
 
+    assert_eq!(rejected.brief(), "p.yaml:2:15: `0` is too small");
     #[test]
     fn no_control_character_of_the_file_reaches_a_terminal() {
         let source = "a: \u{1b}\u{7f}\u{9b}31m";

@@ -1,5 +1,6 @@
 //! Each counter shows under its own name.
 use super::*;
+use crate::admin::reloads::ReloadError;
 use crate::engine::Rule;
 
 #[test]
@@ -19,9 +20,10 @@ fn every_counter_has_the_name_that_it_counts() {
     for (count, port) in (1..).zip(Port::ALL) {
         metrics.connections(port).open.set(count);
     }
-    metrics.set_occupancy(Occupancy { balances: 7, looked_at: 0, evicted: 8, overflowed: 9 });
     metrics.logs.dropped.inc_by(5);
-    metrics.reloads.refused("why", 3_000);
+    metrics.set_occupancy(Occupancy { balances: 7, looked_at: 0, evicted: 8, overflowed: 9 });
+    let why = || "why".into();
+    metrics.reloads.refused(ReloadError { text: why(), brief: why(), unix_ms: 3_000 });
     assert!(
         !metrics.render(Format::OpenMetrics).unwrap().contains("retryd_store_up "),
         "there is no store"
@@ -67,9 +69,9 @@ fn every_counter_has_the_name_that_it_counts() {
     has("retryd_store_tokens_leased_total 8".to_owned());
     has("retryd_balances_evicted_total 8".to_owned());
     has("retryd_overflow_uses_total 9".to_owned());
+    has("retryd_log_lines_dropped_total 5".to_owned());
     has("retryd_policy_reloads_total{outcome=\"applied\"} 0".to_owned());
     has("retryd_policy_reloads_total{outcome=\"refused\"} 1".to_owned());
-    has("retryd_log_lines_dropped_total 5".to_owned());
     has("retryd_policy_last_reload_successful 0".to_owned());
     has("retryd_policy_last_reload_success_timestamp_seconds 2".to_owned());
     assert!(!text.contains("\"old\"") && !text.contains("\"gone\""), "{text}");
