@@ -145,11 +145,9 @@ async fn render(State(admin): State<Arc<Admin>>, headers: HeaderMap) -> Response
     }
 }
 
-/// The older format for those alone who ask for it and for no OpenMetrics.
 fn wanted(headers: &HeaderMap) -> Format {
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let older = accept.contains("text/plain") && !accept.contains("application/openmetrics-text");
-    if older { Format::Text } else { Format::OpenMetrics }
+    let accept = headers.get_all(ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+    Format::wanted(&accept.collect::<Vec<_>>().join(","))
 }
 
 #[derive(Clone)]
