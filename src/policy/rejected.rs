@@ -124,8 +124,10 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 fn visible(character: char) -> impl Iterator<Item = char> {
-    let escaped = character.is_control().then(|| character.escape_default());
-    let plain = (!character.is_control()).then_some(character);
+    // The last two end a line, to some readers.
+    let is_odd = character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
+    let escaped = is_odd.then(|| character.escape_default());
+    let plain = (!is_odd).then_some(character);
     plain.into_iter().chain(escaped.into_iter().flatten())
 }
 
@@ -189,9 +191,9 @@ error: `0` is too small
 2 | max_attempts: 0
   |               ^";
         assert_eq!(rejected.to_string(), expected);
+        assert_eq!(rejected.brief(), "p.yaml:2:15: `0` is too small");
     }
 
-    assert_eq!(rejected.brief(), "p.yaml:2:15: `0` is too small");
     #[test]
     fn no_control_character_of_the_file_reaches_a_terminal() {
         let source = "a: \u{1b}\u{7f}\u{9b}31m";
@@ -238,6 +240,7 @@ error: `0` is too small
     #[test]
     fn a_value_is_shown_short_and_harmless() {
         assert_eq!(quoted("a\u{1b}[31mé\n"), "`a\\u{1b}[31mé\\n`");
+        assert_eq!(quoted("a\u{2028}b\u{2029}"), "`a\\u{2028}b\\u{2029}`");
         assert_eq!(quoted(&"x".repeat(1000)), format!("`{}...`", "x".repeat(60)));
     }
 }
