@@ -19,7 +19,12 @@ impl<S: Store> Retryd<S> {
         peer: &Peer,
         request: &pb::ReportUsageRequest,
     ) -> Result<pb::ReportUsageResponse, Refusal> {
-        self.counted(budget::report(request, self.sizes.report_entries_max))?;
+        let report = budget::report(request, self.sizes.report_entries_max);
+        if report.is_err() {
+            // Told before what is wrong besides, also where there is no tenant to ask about.
+            self.known(peer)?;
+        }
+        self.counted(report)?;
         let name = ReportName { caller: peer.names(), id: &request.report_id };
         // Asked with the first entry that is counted: what is refused uses up no id.
         let mut is_new = None;

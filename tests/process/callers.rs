@@ -167,6 +167,29 @@ async fn a_report_is_refused_entry_by_entry() {
     assert_eq!(available("bank").await, 200);
 }
 
+/// Before what is wrong with the whole, as with everything else.
+#[tokio::test]
+async fn whoever_may_do_nothing_is_not_told_what_is_wrong_with_a_report() {
+    let certificates = certificates();
+    let process = certificates.start(&policy("callers-stranger.yaml", CALLERS));
+    let named = |usage, report_id| ReportUsageRequest { usage, report_id };
+    let wrong = [
+        named(vec![], String::new()),
+        named(vec![entry("shop-eu", 1)], "x".repeat(10_000)),
+        named(vec![entry("shop-eu", 1); 1_001], String::new()),
+    ];
+    let stranger = certificates.caller(&process, "stranger").await;
+    let shop = certificates.caller(&process, "shop").await;
+    for report in wrong {
+        let told = stranger.budgets().report_usage(report.clone()).await.unwrap_err();
+        assert!(is_foreign(&told), "{told:?}");
+        let told = shop.budgets().report_usage(report).await.unwrap_err();
+        assert_eq!(told.code(), Code::InvalidArgument, "{told:?}");
+    }
+    let counted = "retryd_requests_refused_total{reason=\"TENANT_FOREIGN\"}";
+    process.metric_is(counted, 3).await;
+}
+
 /// The code of each refusal, or 0.
 fn codes(results: &[retryd::wire::pb::UsageResult]) -> Vec<u32> {
     let code = |outcome: &Option<usage_result::Outcome>| match outcome {
