@@ -143,11 +143,13 @@ mod tests {
     fn a_reader_that_stops_holds_up_nobody_and_what_is_dropped_is_counted() {
         let (mut reader, log, dropped) = stuck();
         let lost = dropped.get();
-        assert!((2_048..4_096).contains(&lost), "{lost} of 4096 lines of 1 KiB");
+        // A MiB waits, at most as much is being written, and the pipe has 64 KiB.
+        let kept = 4_096 - lost;
+        assert!((1_024..=2_048 + 64).contains(&kept), "{kept} lines of 1 KiB");
         drop(log);
 
         // Whole lines, and all that were not dropped.
-        let mut text = vec![0; usize::try_from(4_096 - lost).unwrap() << 10];
+        let mut text = vec![0; usize::try_from(kept).unwrap() << 10];
         reader.read_exact(&mut text).unwrap();
         let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
         assert!(lines.iter().all(|line| line.len() == 1_024));
