@@ -12,6 +12,7 @@
 //! | [`wire`] | messages in and out, parsed once |
 //! | [`decision_log`] | decisions as JSON lines, and decided anew |
 //! | [`shadow`] | a second set of policies, asked beside the one in force |
+//! | [`simulate`] | an outage, played with and without the budgets |
 //! | [`service`] | the two gRPC services |
 //! | [`server`] | sockets, connections, health, and the end of the process |
 //! | [`admin`] | metrics and readiness over HTTP |
@@ -35,6 +36,7 @@ pub mod remote;
 pub mod server;
 pub mod service;
 pub mod shadow;
+pub mod simulate;
 pub mod telemetry;
 pub mod traces;
 mod watched;

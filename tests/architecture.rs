@@ -90,6 +90,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "wire::refusal",
         ],
     ),
+    ("simulate", &["admin::metrics", "budget", "clock", "decider", "engine", "policy"]),
     ("cli", EVERYTHING),
 ];
 const EVERYTHING: &[&str] = &[
@@ -106,6 +107,7 @@ const EVERYTHING: &[&str] = &[
     "server",
     "service",
     "shadow",
+    "simulate",
     "telemetry",
     "traces",
     "wire",
