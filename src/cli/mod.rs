@@ -10,6 +10,7 @@ mod node;
 mod offline;
 mod replay;
 mod serve;
+mod simulate;
 mod test;
 
 use std::{
@@ -56,6 +57,8 @@ enum Command {
     Test(test::Test),
     /// Decide a decision log anew, by another policy file, and tell what would change
     Replay(replay::Replay),
+    /// Play an outage on a virtual clock, and compare what clients could do about it
+    Simulate(simulate::Simulate),
     /// Print the policy that says what a file of gRPC or Envoy says, and list what none can say
     Import(import::Import),
     /// Print what clients may do by themselves while retryd is out of reach
@@ -79,6 +82,7 @@ impl Cli {
             Some(Command::Check(check)) => check.run(),
             Some(Command::Test(test)) => test.run(),
             Some(Command::Replay(replay)) => replay.run(),
+            Some(Command::Simulate(simulate)) => simulate.run(),
             Some(Command::Import(import)) => import.run(),
             Some(Command::Export(export)) => export.run(),
             Some(Command::Healthcheck(healthcheck)) => healthcheck.run(),

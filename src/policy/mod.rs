@@ -26,6 +26,7 @@ pub(crate) mod yaml;
 
 pub(crate) use duration::{Gep2257, parse_ms};
 pub(crate) use nearest::nearest;
+pub(crate) use read::Reader;
 pub(crate) use rejected::{quoted, text};
 pub(crate) use source::bytes;
 

@@ -12,24 +12,24 @@ use super::{
 /// The longest name of a policy or a budget.
 const NAME_BYTES_MAX: usize = 63;
 
-/// Reads values of one file. Where a value is wrong, it notes the problem and answers with
+/// Reads values of one file: a policy file, or another that is written alike. Where a value is wrong, it notes the problem and answers with
 /// something that is right: checking goes on, so that every error is told, and the notes decide.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     source: &'a str,
-    pub(super) problems: Vec<Problem>,
+    pub(crate) problems: Vec<Problem>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(source: &'a str) -> Reader<'a> {
+    pub(crate) fn new(source: &'a str) -> Reader<'a> {
         Reader { source, problems: Vec::new() }
     }
 
-    pub(super) fn refuse(&mut self, place: Place, message: String) {
+    pub(crate) fn refuse(&mut self, place: Place, message: String) {
         self.problems.push(Problem { place: Some(place), message });
     }
 
     /// A whole number in `range`; `absent` without the key.
-    pub(super) fn whole(
+    pub(crate) fn whole(
         &mut self,
         key: &str,
         value: Option<&Scalar>,
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A duration in `range_ms`; `absent_ms` without the key.
-    pub(super) fn duration_ms(
+    pub(crate) fn duration_ms(
         &mut self,
         key: &str,
         value: Option<&Scalar>,
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One of a few words.
-    pub(super) fn word<T: Copy>(
+    pub(crate) fn word<T: Copy>(
         &mut self,
         key: &str,
         value: Option<&Scalar>,
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The text of a value that YAML takes for text.
-    pub(super) fn text<'v>(&mut self, key: &str, value: &'v Scalar) -> Option<&'v str> {
+    pub(crate) fn text<'v>(&mut self, key: &str, value: &'v Scalar) -> Option<&'v str> {
         match &value.value {
             Value::Text(text) => Some(text),
             Value::Literal => {

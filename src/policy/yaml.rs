@@ -30,11 +30,11 @@ const ALIASES_MAX: usize = 1_000;
 const ALIASED_NODES_MAX: usize = 100_000;
 
 /// A value with its place.
-pub(super) type Scalar = Spanned<Value>;
+pub(crate) type Scalar = Spanned<Value>;
 
 /// A single value, as YAML sees it.
 #[derive(Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// Text, or anything in quotes.
     Text(String),
     /// A number or a boolean. How it was written stands in the source.

@@ -8,8 +8,21 @@
 //! ```
 //!
 //! Nothing here reads a clock, and one seed gives one report, on every machine.
+mod chance;
+mod contestants;
+mod entitled;
+mod events;
+mod file;
+mod hand;
+mod meter;
+mod play;
+pub mod pool;
+mod replica;
 pub mod report;
 pub mod scenario;
+mod service;
+mod world;
 
+pub use play::play;
 pub use report::{Cell, Outcome, Played, Report, Second};
 pub use scenario::Scenario;

@@ -47,8 +47,12 @@ pub struct Outcome {
     /// Attempts beyond the first of each call.
     pub retries: u64,
     /// Retries that one exact budget, by the policy of the scenario, would have granted for the
-    /// same failed attempts: it sees each call the moment it begins.
+    /// same failed attempts. It hears of calls when retryd does, with a question or a report; of
+    /// contestants that report nothing, the moment a call begins.
     pub entitled: u64,
+    /// The same, had it heard of every call the moment it began. What is heard of late counts as
+    /// fresh: so retryd may grant a little more than this.
+    pub entitled_at_once: u64,
     /// Attempts that a worker finished after their caller had given up.
     pub for_nobody: u64,
     /// Operations that are not idempotent and have no key, and that the service did more than once:
@@ -68,7 +72,8 @@ pub struct Outcome {
     pub curve: Vec<Second>,
 }
 
-/// What happened within one second. The sums over all seconds are those of the [`Outcome`].
+/// What happened within one second. The sums over all seconds are those of the [`Outcome`], and
+/// every attempt ends in one way: `attempts = goodput + for_nobody + rejected + broken + dropped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Second {
     /// Calls that began.
@@ -83,7 +88,11 @@ pub struct Second {
     pub for_nobody: u64,
     /// Attempts that were rejected, because the queue was full.
     pub rejected: u64,
-    /// Attempts whose caller gave up.
+    /// Attempts that were answered with an error at once, in the outage or by the service's own failing.
+    pub broken: u64,
+    /// Attempts that were taken from the queue and not worked on: nobody waited for them any more.
+    pub dropped: u64,
+    /// Attempts whose caller gave up, whatever becomes of them.
     pub timed_out: u64,
     /// Attempts in the queue at the end of the second, also those that nobody waits for.
     pub queued: u64,

@@ -8,9 +8,9 @@ use retryd::budget::shared::pools::{Attendance, Errand, Failure, Fleet, Pools as
 use retryd::budget::{Limits, bucket, ratio, throttle};
 use retryd::clock::Dice;
 use retryd::remote::{Credentials, RedisPools, Settings};
+use retryd::simulate::pool;
 use tokio::runtime::Runtime;
 
-use super::model;
 use super::servers::{Flavour, SOON, Server};
 
 const PREFIX: &str = "retryd";
@@ -23,7 +23,7 @@ fn the_model_answers_as_the_scripts_do() {
     let seed = std::env::var("SEED").map_or_else(|_| Rng::new().get_seed(), |s| s.parse().unwrap());
     println!("reproduce: SEED={seed} cargo test --test sharing the_model_answers -- --nocapture");
     let mut real = Real::start();
-    let mut store = model::Store::default();
+    let mut store = pool::Store::default();
     let mut talk = Talk::new(seed);
     let mut kinds = [0_u32; 8];
     for turn in 0..EXCHANGES {

@@ -12,7 +12,6 @@ mod callers;
 mod equality;
 mod guarantee;
 mod histories;
-mod model;
 mod network;
 mod plan;
 mod rounds;

@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use retryd::budget::shared::exchange::{Call, Reply, Sizes};
 use retryd::budget::shared::pools::{Attendance, Errand, Failure, Fleet, Pools};
+use retryd::simulate::pool;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 use turmoil::net::UdpSocket;
-
-use super::model;
 
 pub(crate) const POOL_HOST: &str = "pool";
 const PORT: u16 = 6_379;
@@ -26,7 +25,7 @@ const CALL_MAX: Duration = Duration::from_millis(50);
 /// The host of the pools, as the simulation sees it from outside.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Host {
-    pub(crate) store: Rc<RefCell<model::Store>>,
+    pub(crate) store: Rc<RefCell<pool::Store>>,
     /// Its own time of day, which an operator may set back.
     pub(crate) time_ms: Rc<Cell<u64>>,
     /// Refuses every call, as a server does that is loading or has become a copy.

@@ -9,13 +9,13 @@ use fastrand::Rng;
 use retryd::budget::shared::{Sharing, Ticker};
 use retryd::budget::{BALANCES_MAX, Budget, Memory};
 use retryd::clock::{Clock, Dice, Now};
+use retryd::simulate::pool;
 use tokio_util::sync::CancellationToken;
 use turmoil::Sim;
 
 use super::callers::Callers;
 use super::guarantee::History;
 use super::histories::histories;
-use super::model;
 use super::network::{Executed, Host, Outcome, Outcomes, POOL_HOST, Remote};
 use super::plan::{CALM_MS, Fault, Plan};
 
@@ -187,12 +187,12 @@ fn fail(
         Fault::StopPools { forgets } => {
             sim.crash(POOL_HOST);
             if forgets {
-                host.store.replace(model::Store::default());
+                host.store.replace(pool::Store::default());
             }
         }
         Fault::StartPools => sim.bounce(POOL_HOST),
         Fault::Forget => {
-            host.store.replace(model::Store::default());
+            host.store.replace(pool::Store::default());
         }
         Fault::Refuse(refuses) => host.refuses.set(refuses),
         Fault::SetBack { by_ms } => host.time_ms.set(host.time_ms.get() - by_ms),

@@ -82,12 +82,8 @@ impl<P: Pools> Ticker<P> {
 
     /// Exchanges what is due, and what is new until the next round is due.
     async fn round(&mut self, end: &CancellationToken) {
-        let is_reached = self.attend().await;
-        let mut places = EXCHANGES_MAX;
-        if is_reached {
-            self.exchange_due(&mut places, end).await;
-            self.judge();
-        }
+        let begun = self.exchange_now(end).await;
+        let (is_reached, mut places) = (begun.is_some(), begun.unwrap_or(EXCHANGES_MAX));
         let mut pause = pin!(sleep(self.pause()));
         let sharing = Arc::clone(&self.rounds.sharing);
         // Only waiting is cut short: whatever was sent is heard to its end.
@@ -108,6 +104,19 @@ impl<P: Pools> Ticker<P> {
             () = pause => {}
             () = end.cancelled() => {}
         }
+    }
+
+    /// Exchanges what is due, once and without a pause: for whoever keeps the time and calls this
+    /// again, instead of [`run`](Ticker::run). How many more exchanges this round may make; `None`:
+    /// the store does not answer.
+    pub async fn exchange_now(&mut self, end: &CancellationToken) -> Option<usize> {
+        if !self.attend().await {
+            return None;
+        }
+        let mut places = EXCHANGES_MAX;
+        self.exchange_due(&mut places, end).await;
+        self.judge();
+        Some(places)
     }
 
     /// Tells the fleet that this replica lives. Whether the store answers shows here.
@@ -191,7 +200,8 @@ impl<P: Pools> Ticker<P> {
         self.rounds.end();
     }
 
-    async fn exchange_newcomers(&mut self, places: &mut usize) {
+    /// Exchanges what was touched for the first time since the round began.
+    pub async fn exchange_newcomers(&mut self, places: &mut usize) {
         let sent = self.rounds.newcomers(self.batch.min(*places));
         *places = places.saturating_sub(sent.len());
         self.exchange(sent).await;

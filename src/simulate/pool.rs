@@ -1,13 +1,14 @@
 //! The store as a model: answers as `exchange.lua` and `fleet.lua` do, number for number. Change it
-//! when they change; `equality.rs` holds both against each other.
+//! when they change; `tests/sharing/equality.rs` holds both against each other.
+mod units;
+
 use std::collections::BTreeMap;
 
-use retryd::budget::shared::exchange::{Reply, Sizes};
-use retryd::budget::shared::pools::{Attendance, Errand, Fleet};
+use self::units::Units;
+use crate::budget::shared::exchange::{Reply, Sizes};
+use crate::budget::shared::pools::{Attendance, Errand, Fleet};
 
-const SLOTS: u64 = 10;
 const RETRY_UNITS: u64 = 100;
-const UNITS_MAX: u64 = 4_294_967_295;
 const HELD_MS: u64 = 600;
 const SIZES_MS: u64 = 60_000;
 const LIFE_MS_MAX: u64 = 86_400_000;
@@ -16,14 +17,14 @@ const FLEET_LIFE_MS: u64 = 600_000;
 
 /// Everything that one store holds, each value with the time at which it expires.
 #[derive(Debug, Default)]
-pub(crate) struct Store {
+pub struct Store {
     pools: BTreeMap<Box<str>, (u64, Pool)>,
     fleet: Option<(u64, Members)>,
 }
 
 impl Store {
     /// One call of `exchange.lua`. `time_ms` is what `TIME` tells.
-    pub(crate) fn exchange(&mut self, time_ms: u64, who: &str, errand: &Errand) -> Reply {
+    pub fn exchange(&mut self, time_ms: u64, who: &str, errand: &Errand) -> Reply {
         let Errand { pool: name, now_ms, call } = errand;
         let Sizes { tokens, parts, refill, interval_ms, price, forgives } = call.sizes;
         let sizes = Counted { tokens, parts, refill, interval_ms };
@@ -99,13 +100,12 @@ impl Store {
         let (debt, level) = (pool.debt, pool.level);
         pool.expires_ms = time_ms + life;
         self.pools.insert(name.clone(), (pool.expires_ms, pool));
-        let units =
-            given.into_iter().map(|(began, number)| (began, u32::try_from(number).unwrap()));
+        let units = given.into_iter().map(|(began, number)| (began, narrow(number)));
         Reply { now_ms: now, units: units.collect(), granted, active, debt, level, units_left }
     }
 
     /// One call of `fleet.lua`, by a replica that lives or one that ends.
-    pub(crate) fn attend(
+    pub fn attend(
         &mut self,
         time_ms: u64,
         who: &str,
@@ -131,18 +131,19 @@ impl Store {
             fleet.seen.insert(who.into(), now);
         }
         fleet.seen.retain(|_, seen| now < *seen + FLEET_SEEN_MS);
-        let replicas = u32::try_from(fleet.seen.len()).unwrap();
+        let replicas = u32::try_from(fleet.seen.len()).unwrap_or(u32::MAX);
         let emptied_ms = (0 < fleet.emptied).then_some(fleet.emptied);
         self.fleet = Some((time_ms + FLEET_LIFE_MS, fleet));
         Fleet { now_ms: now, replicas, emptied_ms }
     }
 
-    pub(crate) fn has_pool(&self, time_ms: u64, name: &str) -> bool {
+    /// Whether there is a pool of this name.
+    pub fn has_pool(&self, time_ms: u64, name: &str) -> bool {
         self.pools.get(name).is_some_and(|(expires_ms, _)| time_ms < *expires_ms)
     }
 
     /// Drops one pool.
-    pub(crate) fn drop_pool(&mut self, name: &str) {
+    pub fn drop_pool(&mut self, name: &str) {
         self.pools.remove(name);
     }
 }
@@ -192,8 +193,13 @@ impl Pool {
     }
 }
 
+/// A slot holds no more units than fit.
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
 /// As a double counts it.
-#[allow(clippy::cast_possible_truncation, reason = "a script's numbers are doubles")]
+#[expect(clippy::cast_possible_truncation, reason = "a script's numbers are doubles")]
 fn in_proportion(level: u64, old: u64, new: u64) -> u64 {
     (level as f64 / old as f64 * new as f64).floor() as u64
 }
@@ -221,36 +227,6 @@ impl Counted {
     fn written(&self) -> Written {
         let Counted { tokens, parts, refill, interval_ms } = self;
         format!("{tokens} {parts} {refill} {interval_ms}")
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-struct Units(BTreeMap<u64, u64>);
-
-impl Units {
-    fn put(&mut self, began: u64, number: u64, interval_ms: u64, current: u64) {
-        let slot = (began / interval_ms).min(current);
-        if current < slot + SLOTS {
-            let held = self.0.entry(slot * interval_ms).or_default();
-            *held = (*held + number).min(UNITS_MAX);
-        }
-    }
-
-    /// Takes the oldest.
-    fn take(&mut self, mut number: u64) -> Vec<(u64, u64)> {
-        let mut taken = Vec::new();
-        for (began, held) in &mut self.0 {
-            let part = number.min(*held);
-            (*held, number) = (*held - part, number - part);
-            if 0 < part {
-                taken.push((*began, part));
-            }
-        }
-        taken
-    }
-
-    fn total(&self) -> u64 {
-        self.0.values().sum()
     }
 }
 

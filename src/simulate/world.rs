@@ -1,0 +1,278 @@
+//! One outage under one contestant: the loop of events.
+use super::chance::{Chance, Stream};
+use super::contestants::{Contestant, Failed, Failure, Sent, Succeeded};
+use super::entitled::Entitled;
+use super::events::{Event, Events};
+use super::meter::Meter;
+use super::report::Outcome;
+use super::scenario::{Scenario, Spread};
+use super::service::{Arrival, Service};
+use crate::budget::Usage;
+
+const MS_US: u64 = 1_000;
+const SECOND_US: u64 = 1_000_000;
+
+/// Plays `scenario` to the end of its last call.
+pub(super) fn play(
+    scenario: &Scenario,
+    seed: u64,
+    contestant: &mut dyn Contestant,
+    entitled: Entitled,
+) -> Outcome {
+    let mut world = World {
+        scenario,
+        contestant,
+        entitled,
+        events: Events::default(),
+        service: Service::new(&scenario.service),
+        meter: Meter::default(),
+        calls: Vec::new(),
+        attempts: Vec::new(),
+        open: 0,
+        next_begin_us: Some(0),
+        calls_chance: Chance::new(seed, Stream::Calls),
+        work_chance: Chance::new(seed, Stream::Work),
+        failing_chance: Chance::new(seed, Stream::Failing),
+        waits_chance: Chance::new(seed, Stream::Waits),
+    };
+    world.events.put(0, Event::Wake);
+    world.plan_next_call();
+    while let Some((now_us, event)) = world.events.next() {
+        world.meter.pass(now_us, world.service.queued());
+        world.happen(now_us, event);
+    }
+    let at_once = world.entitled.retries();
+    let entitled = world.contestant.entitled().unwrap_or(at_once);
+    Outcome { entitled_at_once: at_once, ..world.meter.outcome(scenario, seed, entitled) }
+}
+
+struct World<'a> {
+    scenario: &'a Scenario,
+    contestant: &'a mut dyn Contestant,
+    /// What a budget grants that hears of each call the moment it begins.
+    entitled: Entitled,
+    events: Events,
+    service: Service,
+    meter: Meter,
+    calls: Vec<Call>,
+    attempts: Vec<Attempt>,
+    /// Calls that have not ended.
+    open: u64,
+    /// When the next call begins. `None`: no more do.
+    next_begin_us: Option<u64>,
+    calls_chance: Chance,
+    work_chance: Chance,
+    failing_chance: Chance,
+    waits_chance: Chance,
+}
+
+#[derive(Clone, Copy)]
+struct Call {
+    client: usize,
+    begun_us: u64,
+    /// Idempotent, or with a key that makes it so.
+    is_safe: bool,
+    attempts: u32,
+    /// How often the service has done the operation.
+    processed: u32,
+    last_failure: Option<Failure>,
+}
+
+#[derive(Clone, Copy)]
+struct Attempt {
+    call: usize,
+    /// The caller has neither an answer nor given up.
+    is_awaited: bool,
+}
+
+impl World<'_> {
+    fn happen(&mut self, now_us: u64, event: Event) {
+        match event {
+            Event::Begin => self.begin(now_us),
+            Event::Send { call } => self.send(now_us, call),
+            Event::Finish { attempt } => self.finish(now_us, attempt),
+            Event::TimeOut { attempt } => self.time_out(now_us, attempt),
+            Event::Wake => self.wake(now_us),
+        }
+    }
+
+    fn begin(&mut self, now_us: u64) {
+        let clients = &self.scenario.clients;
+        let client = self.calls_chance.below(clients.count);
+        let call = Call {
+            client: usize::try_from(client).unwrap_or(0),
+            begun_us: now_us,
+            is_safe: !self.calls_chance.happens(clients.without_key_percent),
+            attempts: 0,
+            processed: 0,
+            last_failure: None,
+        };
+        let place = self.calls.len();
+        self.calls.push(call);
+        self.open += 1;
+        self.meter.count(now_us, |second| second.calls += 1);
+        self.entitled.deposit(now_us, &Usage { requests: 1, ..Usage::NOTHING });
+        self.plan_next_call();
+        self.send(now_us, place);
+    }
+
+    /// Calls begin while the scenario lasts.
+    fn plan_next_call(&mut self) {
+        let Some(begin_us) = self.next_begin_us else { return };
+        let rate = u64::from(self.scenario.clients.calls_per_second.max(1));
+        let number = u64::try_from(self.calls.len()).unwrap_or(u64::MAX);
+        let begin_us = match self.scenario.clients.spread {
+            Spread::Even => number.saturating_mul(SECOND_US) / rate,
+            Spread::Random => {
+                // Of a second's worth of time, so that a rate that does not divide it is kept.
+                let gap_us = self.calls_chance.spread(SECOND_US * SECOND_US / rate, Spread::Random);
+                begin_us.saturating_add(gap_us / SECOND_US)
+            }
+        };
+        let is_within = begin_us < self.scenario.duration_ms.saturating_mul(MS_US);
+        self.next_begin_us = is_within.then_some(begin_us);
+        if is_within {
+            self.events.put(begin_us, Event::Begin);
+        }
+    }
+
+    fn send(&mut self, now_us: u64, place: usize) {
+        let Some(call) = self.calls.get_mut(place) else { return };
+        call.attempts += 1;
+        let call = *call;
+        let attempt = self.attempts.len();
+        self.attempts.push(Attempt { call: place, is_awaited: true });
+        self.meter.count(now_us, |second| second.attempts += 1);
+        if 1 < call.attempts {
+            self.meter.retry();
+        }
+        self.contestant.sent(&Sent { client: call.client, attempts: call.attempts });
+        let Scenario { outage, service, .. } = self.scenario;
+        let is_out = outage.holds_at_us(now_us);
+        let failing_percent = if is_out { outage.failing_percent } else { service.failing_percent };
+        if self.failing_chance.happens(failing_percent) {
+            self.meter.count(now_us, |second| second.broken += 1);
+            self.fail(now_us, attempt, Failure::Unavailable);
+            return;
+        }
+        let arrival = self.service.arrive(attempt);
+        if arrival == Arrival::Rejected {
+            self.meter.count(now_us, |second| second.rejected += 1);
+            self.fail(now_us, attempt, Failure::Unavailable);
+            return;
+        }
+        let clients = &self.scenario.clients;
+        let until_us = (now_us + clients.attempt_timeout_ms * MS_US)
+            .min(call.begun_us + clients.deadline_ms * MS_US);
+        self.events.put(until_us, Event::TimeOut { attempt });
+        if arrival == Arrival::Begins {
+            self.work(now_us, attempt);
+        }
+    }
+
+    /// A worker begins an attempt.
+    fn work(&mut self, now_us: u64, attempt: usize) {
+        let service = &self.scenario.service;
+        let mean_us = service.work_ms.saturating_mul(MS_US);
+        let mut work_us = self.work_chance.spread(mean_us, service.spread);
+        if self.scenario.outage.holds_at_us(now_us) {
+            work_us = percent(work_us, self.scenario.outage.work_percent);
+        }
+        if !self.attempts.get(attempt).is_some_and(|attempt| attempt.is_awaited) {
+            work_us = percent(work_us, service.given_up_work_percent);
+        }
+        self.events.put(now_us.saturating_add(work_us), Event::Finish { attempt });
+    }
+
+    fn finish(&mut self, now_us: u64, attempt: usize) {
+        let Some(Attempt { call: place, is_awaited }) = self.attempts.get(attempt).copied() else {
+            return;
+        };
+        if let Some(call) = self.calls.get_mut(place) {
+            call.processed += 1;
+            if !call.is_safe && 1 < call.processed {
+                self.meter.processed_again();
+            }
+        }
+        if is_awaited {
+            self.succeed(now_us, attempt);
+        } else {
+            self.meter.count(now_us, |second| second.for_nobody += 1);
+        }
+        self.service.leave();
+        while let Some(next) = self.service.take() {
+            let is_awaited = self.attempts.get(next).is_some_and(|attempt| attempt.is_awaited);
+            if is_awaited || 0 < self.scenario.service.given_up_work_percent {
+                self.work(now_us, next);
+            } else {
+                self.meter.count(now_us, |second| second.dropped += 1);
+                self.service.leave();
+            }
+        }
+    }
+
+    fn succeed(&mut self, now_us: u64, attempt: usize) {
+        let Some(call) = self.answered(attempt).and_then(|place| self.calls.get(place)) else {
+            return;
+        };
+        let Call { client, attempts, last_failure, begun_us, .. } = *call;
+        self.contestant.succeeded(&Succeeded { client, attempts, last_failure });
+        self.meter.count(now_us, |second| second.goodput += 1);
+        self.meter.count(begun_us, |second| second.succeeded += 1);
+        self.open -= 1;
+    }
+
+    fn time_out(&mut self, now_us: u64, attempt: usize) {
+        if self.attempts.get(attempt).is_some_and(|attempt| attempt.is_awaited) {
+            self.meter.count(now_us, |second| second.timed_out += 1);
+            self.fail(now_us, attempt, Failure::TimedOut);
+        }
+    }
+
+    /// The caller learns that an attempt has failed, and repeats it or not.
+    fn fail(&mut self, now_us: u64, attempt: usize, failure: Failure) {
+        let Some(place) = self.answered(attempt) else { return };
+        let Some(call) = self.calls.get_mut(place) else { return };
+        call.last_failure = Some(failure);
+        let deadline_us = call.begun_us + self.scenario.clients.deadline_ms * MS_US;
+        let failed = Failed {
+            client: call.client,
+            attempts: call.attempts,
+            failure,
+            is_safe: call.is_safe,
+            remaining_us: deadline_us.saturating_sub(now_us),
+            draw: self.waits_chance.draw(),
+            now_us,
+        };
+        self.entitled.failed(&failed, Usage::NOTHING);
+        match self.contestant.failed(&failed) {
+            Some(wait_us) if wait_us < failed.remaining_us => {
+                self.events.put(now_us + wait_us, Event::Send { call: place });
+            }
+            Some(_) => {
+                self.contestant.cut_short(failed.client);
+                self.open -= 1;
+            }
+            None => self.open -= 1,
+        }
+    }
+
+    /// Nobody waits for this attempt any more. Tells whose it was.
+    fn answered(&mut self, attempt: usize) -> Option<usize> {
+        let attempt = self.attempts.get_mut(attempt)?;
+        attempt.is_awaited = false;
+        Some(attempt.call)
+    }
+
+    fn wake(&mut self, now_us: u64) {
+        let next_us = self.contestant.wake(now_us);
+        let goes_on = self.next_begin_us.is_some() || 0 < self.open;
+        if let Some(next_us) = next_us.filter(|_| goes_on) {
+            self.events.put(next_us.max(now_us + 1), Event::Wake);
+        }
+    }
+}
+
+fn percent(number: u64, percent: u32) -> u64 {
+    number.saturating_mul(u64::from(percent)) / 100
+}
