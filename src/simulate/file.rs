@@ -1,5 +1,5 @@
 //! A scenario file: which keys stand where, and what their values may be.
-use std::path::Path;
+use std::{ops::RangeInclusive, path::Path};
 
 use serde::Deserialize;
 
@@ -11,8 +11,12 @@ use crate::policy::{
 
 const HOUR_MS: u64 = 3_600_000;
 const SPREADS: [(&str, Spread); 2] = [("random", Spread::Random), ("even", Spread::Even)];
-/// Values of one list of the grid.
-const GRID_MAX: usize = 10;
+/// Points of the grid.
+const POINTS_MAX: usize = 1_000;
+const PERCENT: RangeInclusive<u32> = 0..=100;
+const WORK_PERCENT: RangeInclusive<u32> = 1..=100_000;
+const CALLS_A_SECOND: RangeInclusive<u32> = 1..=100_000;
+const CLIENTS: RangeInclusive<u32> = 1..=10_000;
 /// Calls of one run: as much as a machine has memory for.
 const CALLS_MAX: u64 = 10_000_000;
 
@@ -66,9 +70,13 @@ struct RecoveredWritten {
 #[serde(deny_unknown_fields, default)]
 struct GridWritten {
     #[serde(deserialize_with = "given")]
-    calls_per_second: Option<Vec<Scalar>>,
+    work_percent: Option<Vec<Scalar>>,
     #[serde(deserialize_with = "given")]
     outage: Option<Vec<Scalar>>,
+    #[serde(deserialize_with = "given")]
+    calls_per_second: Option<Vec<Scalar>>,
+    #[serde(deserialize_with = "given")]
+    clients: Option<Vec<Scalar>>,
     #[serde(deserialize_with = "given")]
     without_key_percent: Option<Vec<Scalar>>,
 }
@@ -124,17 +132,17 @@ fn clients(reader: &mut Reader<'_>, written: &ClientsWritten, absent: Clients) -
         reader.whole(key, value.as_ref(), range, absent)
     };
     Clients {
-        count: whole("clients.count", count, 1..=10_000, absent.count),
+        count: whole("clients.count", count, CLIENTS, absent.count),
         calls_per_second: whole(
             "clients.calls_per_second",
             calls_per_second,
-            1..=100_000,
+            CALLS_A_SECOND,
             absent.calls_per_second,
         ),
         without_key_percent: whole(
             "clients.without_key_percent",
             &written.without_key_percent,
-            0..=100,
+            PERCENT,
             absent.without_key_percent,
         ),
         spread: reader.word("clients.spread", spread.as_ref(), &SPREADS, absent.spread),
@@ -163,7 +171,7 @@ fn service(reader: &mut Reader<'_>, written: &ServiceWritten, absent: Service) -
         failing_percent: whole(
             "service.failing_percent",
             &written.failing_percent,
-            0..=100,
+            PERCENT,
             absent.failing_percent,
         ),
         given_up_work_percent: whole(
@@ -191,13 +199,13 @@ fn outage(reader: &mut Reader<'_>, written: &OutageWritten, absent: Outage) -> O
         work_percent: reader.whole(
             "outage.work_percent",
             work_percent.as_ref(),
-            1..=100_000,
+            WORK_PERCENT,
             absent.work_percent,
         ),
         failing_percent: reader.whole(
             "outage.failing_percent",
             failing_percent.as_ref(),
-            0..=100,
+            PERCENT,
             absent.failing_percent,
         ),
     }
@@ -250,34 +258,41 @@ fn policies(reader: &mut Reader<'_>, value: &Scalar) -> String {
 }
 
 fn grid(reader: &mut Reader<'_>, written: &GridWritten, absent: Grid) -> Grid {
-    let percents = written.without_key_percent.as_deref();
-    Grid {
-        calls_per_second: list(reader, written.calls_per_second.as_deref(), |reader, value| {
-            reader.whole("grid.calls_per_second", Some(value), 1..=100_000, 1)
-        })
-        .unwrap_or(absent.calls_per_second),
-        outage_ms: list(reader, written.outage.as_deref(), |reader, value| {
-            reader.duration_ms("grid.outage", Some(value), 0..=HOUR_MS, 0)
-        })
-        .unwrap_or(absent.outage_ms),
-        without_key_percent: list(reader, percents, |reader, value| {
-            reader.whole("grid.without_key_percent", Some(value), 0..=100, 0)
-        })
-        .unwrap_or(absent.without_key_percent),
+    let mut whole = |key, values: &Option<Vec<Scalar>>, range: RangeInclusive<u32>, absent| {
+        let read = |value: &Scalar| reader.whole(key, Some(value), range.clone(), 0);
+        values.as_deref().map_or(absent, |values| values.iter().map(read).collect())
+    };
+    let grid = Grid {
+        work_percent: whole(
+            "grid.work_percent",
+            &written.work_percent,
+            WORK_PERCENT,
+            absent.work_percent,
+        ),
+        calls_per_second: whole(
+            "grid.calls_per_second",
+            &written.calls_per_second,
+            CALLS_A_SECOND,
+            absent.calls_per_second,
+        ),
+        clients: whole("grid.clients", &written.clients, CLIENTS, absent.clients),
+        without_key_percent: whole(
+            "grid.without_key_percent",
+            &written.without_key_percent,
+            PERCENT,
+            absent.without_key_percent,
+        ),
+        outage_ms: written.outage.as_deref().map_or(absent.outage_ms, |values| {
+            let read = |value| reader.duration_ms("grid.outage", Some(value), 0..=HOUR_MS, 0);
+            values.iter().map(read).collect()
+        }),
+    };
+    let points = super::play::points_of(&grid);
+    if POINTS_MAX < points {
+        let message = format!("`grid` has {points} points; at most {POINTS_MAX} are played");
+        reader.problems.push(Problem { place: None, message });
     }
-}
-
-fn list<T>(
-    reader: &mut Reader<'_>,
-    written: Option<&[Scalar]>,
-    read: impl Fn(&mut Reader<'_>, &Scalar) -> T,
-) -> Option<Vec<T>> {
-    let written = written?;
-    if let Some(value) = written.get(GRID_MAX) {
-        let message = format!("a list of the grid has at most {GRID_MAX} values");
-        reader.refuse(place(value), message);
-    }
-    Some(written.iter().take(GRID_MAX).map(|value| read(reader, value)).collect())
+    grid
 }
 
 /// What holds between keys. The file as a whole is wrong, and no one place in it.

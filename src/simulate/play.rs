@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use super::contestants::{ENTRIES, Entry};
 use super::entitled::Entitled;
 use super::report::{Cell, Outcome, Played, Report};
-use super::scenario::Scenario;
+use super::scenario::{Grid, Scenario};
 use super::world;
 use crate::policy::{Policies, Rejected};
 
@@ -90,39 +90,65 @@ fn all(
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// The scenario with the other values of its grid, each with each. None if the grid is empty.
-fn points(scenario: &Scenario) -> Vec<Scenario> {
-    let grid = &scenario.grid;
-    let lengths =
-        [grid.calls_per_second.len(), grid.outage_ms.len(), grid.without_key_percent.len()];
-    if lengths == [0; 3] {
-        return Vec::new();
-    }
-    let mut points = Vec::new();
-    for calls_per_second in or_else(&grid.calls_per_second, scenario.clients.calls_per_second) {
-        for length_ms in or_else(&grid.outage_ms, scenario.outage.length_ms) {
-            for percent in or_else(&grid.without_key_percent, scenario.clients.without_key_percent)
-            {
-                let mut point = scenario.clone();
-                point.clients.calls_per_second = calls_per_second;
-                point.clients.without_key_percent = percent;
-                point.outage.length_ms = length_ms;
-                points.push(point);
-            }
-        }
-    }
-    points
+/// How many points a grid has: each value with each of the other lists, none if all are empty.
+pub(super) fn points_of(grid: &Grid) -> usize {
+    let Grid { work_percent, outage_ms, calls_per_second, clients, without_key_percent } = grid;
+    let lengths = [
+        work_percent.len(),
+        outage_ms.len(),
+        calls_per_second.len(),
+        clients.len(),
+        without_key_percent.len(),
+    ];
+    let product =
+        lengths.iter().fold(1_usize, |product, length| product.saturating_mul((*length).max(1)));
+    if lengths.iter().all(|length| *length == 0) { 0 } else { product }
 }
 
-fn or_else<T: Copy>(values: &[T], own: T) -> Vec<T> {
-    if values.is_empty() { vec![own] } else { values.to_vec() }
+/// The scenario with the other values of its grid, each with each. The first list changes slowest.
+fn points(scenario: &Scenario) -> Vec<Scenario> {
+    let grid = &scenario.grid;
+    if points_of(grid) == 0 {
+        return Vec::new();
+    }
+    let points = vec![scenario.clone()];
+    let points = with_each(points, &grid.work_percent, |it, value| it.outage.work_percent = value);
+    let points = with_each(points, &grid.outage_ms, |it, value| it.outage.length_ms = value);
+    let points =
+        with_each(points, &grid.calls_per_second, |it, value| it.clients.calls_per_second = value);
+    let points = with_each(points, &grid.clients, |it, value| it.clients.count = value);
+    with_each(points, &grid.without_key_percent, |it, value| {
+        it.clients.without_key_percent = value;
+    })
+}
+
+/// Every point with every value; as it is without values.
+fn with_each<T: Copy>(
+    points: Vec<Scenario>,
+    values: &[T],
+    set: impl Fn(&mut Scenario, T),
+) -> Vec<Scenario> {
+    if values.is_empty() {
+        return points;
+    }
+    let mut all = Vec::with_capacity(points.len() * values.len());
+    for point in points {
+        for value in values {
+            let mut point = point.clone();
+            set(&mut point, *value);
+            all.push(point);
+        }
+    }
+    all
 }
 
 fn cell(run: &Run<'_>, outcome: Outcome) -> Cell {
     Cell {
         contestant: run.entry.name.to_owned(),
-        calls_per_second: run.scenario.clients.calls_per_second,
+        work_percent: run.scenario.outage.work_percent,
         outage_ms: run.scenario.outage.length_ms,
+        calls_per_second: run.scenario.clients.calls_per_second,
+        clients: run.scenario.clients.count,
         without_key_percent: run.scenario.clients.without_key_percent,
         amplification: outcome.amplification,
         success: outcome.success,

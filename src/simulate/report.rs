@@ -103,10 +103,14 @@ pub struct Second {
 pub struct Cell {
     /// [`Played::name`].
     pub contestant: String,
-    /// Calls a second, of all clients.
-    pub calls_per_second: u32,
+    /// How long work took in the outage, in a hundredth of the usual: at 100 it only failed.
+    pub work_percent: u32,
     /// How long the outage was.
     pub outage_ms: u64,
+    /// Calls a second, of all clients.
+    pub calls_per_second: u32,
+    /// How many clients there were.
+    pub clients: u32,
     /// Calls of a hundred that are not idempotent and have no key.
     pub without_key_percent: u32,
     /// See [`Outcome::amplification`].

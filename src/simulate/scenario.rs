@@ -108,10 +108,14 @@ pub struct Retryd {
 /// Other values, each played with each. An empty list stands for the scenario's own value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grid {
-    /// Instead of [`Clients::calls_per_second`].
-    pub calls_per_second: Vec<u32>,
+    /// Instead of [`Outage::work_percent`].
+    pub work_percent: Vec<u32>,
     /// Instead of [`Outage::length_ms`].
     pub outage_ms: Vec<u64>,
+    /// Instead of [`Clients::calls_per_second`].
+    pub calls_per_second: Vec<u32>,
+    /// Instead of [`Clients::count`].
+    pub clients: Vec<u32>,
     /// Instead of [`Clients::without_key_percent`].
     pub without_key_percent: Vec<u32>,
 }
@@ -149,7 +153,7 @@ impl Default for Scenario {
         Scenario {
             duration_ms: 120_000,
             clients: Clients {
-                count: 20,
+                count: 100,
                 calls_per_second: 350,
                 spread: Spread::Random,
                 attempt_timeout_ms: 1_000,
@@ -179,9 +183,11 @@ impl Default for Scenario {
                 store_lost_ms: 20_000,
             },
             grid: Grid {
-                calls_per_second: vec![250, 350, 450],
-                outage_ms: vec![5_000, 20_000, 40_000],
-                without_key_percent: vec![0, 10, 50],
+                work_percent: vec![100, 1_000],
+                outage_ms: vec![5_000, 40_000],
+                calls_per_second: vec![250, 450],
+                clients: vec![20, 500],
+                without_key_percent: vec![0, 50],
             },
         }
     }
