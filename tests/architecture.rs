@@ -131,7 +131,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     // Timers of sockets run on tokio's clock; no decision does.
     ("Instant::now", &["src/clock.rs", "src/server/"]),
     ("SystemTime::now", &["src/clock.rs"]),
-    ("fastrand::", &["src/clock.rs"]),
+    // A simulation draws from its own seed.
+    ("fastrand::", &["src/clock.rs", "src/simulate/chance.rs"]),
     ("redis::", &["src/remote/"]),
     ("opentelemetry::", &["src/traces/"]),
     ("opentelemetry_sdk::", &["src/traces/"]),

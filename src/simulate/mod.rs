@@ -9,6 +9,7 @@
 //!
 //! Nothing here reads a clock, and one seed gives one report, on every machine.
 mod chance;
+mod check;
 mod contestants;
 mod entitled;
 mod events;
