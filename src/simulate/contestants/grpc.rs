@@ -55,11 +55,11 @@ mod tests {
         let granted = [(); 5].map(|()| grpc.failed(&FAILED).is_some());
         assert_eq!(granted, [true, true, true, true, false], "9, 8, 7, 6 and 5 are left of 10");
         assert!(grpc.failed(&Failed { client: 1, ..FAILED }).is_some(), "each client has its own");
-        // 4 are left, with one more failure 3: 21 successes make 5.1 of them.
-        let _ = grpc.failed(&FAILED);
-        (0..31).for_each(|_| grpc.succeeded(&SUCCEEDED));
-        assert!(grpc.failed(&FAILED).is_some(), "from 6.1");
-        assert!(grpc.failed(&FAILED).is_none(), "from 5.1");
+        // One more failure leaves 4, and 21 successes make 6.1 of them.
+        assert!(grpc.failed(&FAILED).is_none());
+        (0..21).for_each(|_| grpc.succeeded(&SUCCEEDED));
+        assert!(grpc.failed(&FAILED).is_some(), "5.1 are left");
+        assert!(grpc.failed(&FAILED).is_none(), "4.1 are left");
     }
 
     #[test]
@@ -70,7 +70,7 @@ mod tests {
         let timed_out = Failed { failure: Failure::TimedOut, ..FAILED };
         assert_eq!(grpc.failed(&timed_out), None);
         assert_eq!(grpc.tokens, [6_000], "which no token counts");
-        let least = grpc.failed(&Failed { draw: 0, ..FAILED });
-        assert_eq!(least, None);
+        let mut grpc = Grpc { tokens: vec![TOKENS_MAX] };
+        assert_eq!(grpc.failed(&Failed { draw: 0, ..FAILED }), Some(80_000));
     }
 }
