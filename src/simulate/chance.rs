@@ -77,7 +77,7 @@ impl Chance {
 
 /// `number * factor`, the factor in 2^32ths.
 pub(super) fn scaled(number: u64, factor: u64) -> u64 {
-    let product = u128::from(number) * u128::from(factor) >> u32::BITS;
+    let product = (u128::from(number) * u128::from(factor)) >> u32::BITS;
     u64::try_from(product).unwrap_or(u64::MAX)
 }
 
