@@ -47,7 +47,7 @@ retryd: {{replicas: {replicas}, store_lost_from: 1s, store_lost: {lost_ms}ms}}
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_call_and_every_attempt_is_somewhere(scenario in small(), seed: u64) {
