@@ -101,5 +101,19 @@ def chromium(scheme: str = "light", width: int = 1100, script: bool = True):
         driver.quit()
 
 
+def complaints(driver) -> list[str]:
+    """What the browser has to say, but for the status of a page that told of an error."""
+    return [said["message"] for said in driver.get_log("browser") if "status of 422" not in said["message"]]
+
+
+def barriers(driver) -> list[str]:
+    """What axe finds on the page, and whether it scrolls sideways."""
+    driver.execute_script(AXE.read_text())
+    found = driver.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+    told = [f"{each['id']}: {each['help']}: {[node['html'] for node in each['nodes']]}" for each in found["violations"]]
+    width, seen = driver.execute_script("const e = document.documentElement; return [e.scrollWidth, e.clientWidth]")
+    return told + ([f"{width} pixels on {seen}"] if seen < width else [])
+
+
 def until(driver, condition, message: str):
     return WebDriverWait(driver, SOON).until(condition, message)
