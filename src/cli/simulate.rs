@@ -1,4 +1,16 @@
 //! `retryd simulate`: an outage on a virtual clock, under every way to retry.
+mod charts;
+mod figures;
+mod grid;
+mod page;
+mod parameters;
+mod pictures;
+mod progress;
+mod shown;
+mod table;
+#[cfg(test)]
+mod tests;
+
 use std::{
     fs::File,
     io::{self, BufWriter, Write},
@@ -8,8 +20,9 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 
+use self::shown::Shown;
 use super::FINE;
-use crate::simulate::{Outcome, Report, Scenario, play};
+use crate::simulate::{Report, Scenario, play};
 
 /// Seeds of one run.
 const SEEDS_MAX: u64 = 1_000;
@@ -29,6 +42,8 @@ pub(super) struct Simulate {
     /// Write everything that was found as JSON; `-` writes to the standard output, and nothing else
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    shown: Shown,
 }
 
 impl Simulate {
@@ -38,7 +53,9 @@ impl Simulate {
             None => Scenario::default(),
         };
         let seeds = if self.seed.is_empty() { (1..=self.seeds).collect() } else { self.seed };
-        let report = play(&scenario, &seeds, &|_, _| ())?;
+        let bar = progress::bar()?;
+        let report = play(&scenario, &seeds, &|done, of| progress::tell(&bar, done, of))?;
+        bar.finish_and_clear();
         if let Some(path) = &self.json {
             if path.as_os_str() == "-" {
                 super::unless_closed(write_json(&report, io::stdout().lock()))?;
@@ -46,7 +63,7 @@ impl Simulate {
             }
             to_file(&report, path).with_context(|| format!("cannot write `{}`", path.display()))?;
         }
-        super::unless_closed(write_summary(&report, &mut io::stdout().lock()))?;
+        self.shown.show(&report)?;
         Ok(FINE)
     }
 }
@@ -60,26 +77,4 @@ fn write_json(report: &Report, out: impl Write) -> io::Result<()> {
     serde_json::to_writer(&mut out, report)?;
     writeln!(out)?;
     out.flush()
-}
-
-/// One line a contestant, of the first seed.
-fn write_summary(report: &Report, out: &mut impl Write) -> io::Result<()> {
-    for played in &report.contestants {
-        let Some(Outcome { amplification, success, recovery_s, accuracy, processed_again, .. }) =
-            played.outcomes.first()
-        else {
-            continue;
-        };
-        let recovery =
-            recovery_s.map_or("stays down".to_owned(), |s| format!("recovers in {s:.0} s"));
-        let accuracy = accuracy.map_or(String::new(), |it| format!(", accuracy {it:.3}"));
-        writeln!(
-            out,
-            "{}: {amplification:.3} attempts a call, {:.1} % succeed, {recovery}, \
-             {processed_again} done twice{accuracy}",
-            played.title,
-            success * 100.0,
-        )?;
-    }
-    Ok(())
 }

@@ -6,6 +6,9 @@ use axum::{
     routing::get,
 };
 
+/// The look of every page, also of one that is a file.
+pub(crate) const STYLE: &str = include_str!("assets/console.css");
+
 pub(super) fn router() -> Router {
     Router::new()
         .route("/console/console.css", get(style))
@@ -14,7 +17,7 @@ pub(super) fn router() -> Router {
 }
 
 async fn style() -> Response {
-    asset("text/css; charset=utf-8", include_str!("assets/console.css"))
+    asset("text/css; charset=utf-8", STYLE)
 }
 
 async fn script() -> Response {

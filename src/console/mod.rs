@@ -33,6 +33,7 @@ use axum::{
 };
 use parking_lot::Mutex;
 
+pub(crate) use self::assets::STYLE;
 use self::{emptiest::Emptiest, guard::Hosts, recent::Recent};
 use crate::budget::{Sharing, Store};
 use crate::service::Retryd;
