@@ -157,13 +157,26 @@ mod tests {
 
     #[test]
     fn the_end_waits_for_the_last_line() {
-        let (mut reader, writer) = pipe().unwrap();
-        let log = Log(Lines::start(writer, Counter::default()).unwrap());
+        let written = Arc::default();
+        let log = Log(Lines::start(Slow(Arc::clone(&written)), Counter::default()).unwrap());
         log.say(&"last");
         drop(log);
-        let mut text = [0; 5];
-        reader.read_exact(&mut text).unwrap();
-        assert_eq!(&text, b"last\n");
+        assert_eq!(*written.lock(), b"last\n");
+    }
+
+    /// A reader that takes a moment.
+    struct Slow(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            thread::sleep(LAST_LINES_MAX / 10);
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
     }
 
     #[test]
