@@ -50,7 +50,7 @@ pub(super) const MEASURES: [Measure; 6] = [
     Measure {
         name: "done-again",
         short: "done again",
-        text: "Calls repeated although they had been processed",
+        text: "Operations done again, although they are not idempotent and have no key",
         of: |outcome, _| Some(outcome.processed_again as f64),
         digits: 0,
         unit: "",

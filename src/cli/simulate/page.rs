@@ -134,7 +134,7 @@ fn grid(report: &Report) -> anyhow::Result<Option<Grid<'_>>> {
             Table {
                 caption: "Time to recover, and calls that succeed",
                 is_recovery: true,
-                write: |cell| format!("{}, {:.0} %", grid::recovery(cell), 100.0 * cell.success),
+                write: |cell| format!("{}, {:.1} %", grid::recovery(cell), 100.0 * cell.success),
             },
             Table {
                 caption: "Attempts a call, and retries made of those that one exact budget would grant",
@@ -145,7 +145,7 @@ fn grid(report: &Report) -> anyhow::Result<Option<Grid<'_>>> {
                 },
             },
             Table {
-                caption: "Calls repeated although they had been processed",
+                caption: "Operations done again, although they are not idempotent and have no key",
                 is_recovery: false,
                 write: |cell| cell.processed_again.to_string(),
             },

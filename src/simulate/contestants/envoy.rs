@@ -5,9 +5,9 @@ use crate::simulate::chance::scaled;
 pub(super) const ENTRY: Entry = Entry {
     name: "envoy-budget",
     title: "Envoy retry budget, per proxy",
-    source: "Envoy's defaults: num_retries 1, base_interval 25ms with full jitter; retry_budget \
-             with budget_percent 20 of the active requests and min_retry_concurrency 3; retry_on 5xx \
-             with per_try_timeout, so timeouts are repeated too \
+    source: "Envoy with a retry_budget, retry_on \"5xx,unavailable\" and per_try_timeout, so that timeouts \
+             are repeated too; the sizes are its defaults: num_retries 1, base_interval 25ms with full jitter, \
+             budget_percent 20 of the active requests, min_retry_concurrency 3 \
              (https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/cluster/v3/circuit_breaker.proto, \
              https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/router_filter).",
     enter: |scenario, _, _| Box::new(Envoy { proxies: vec![Proxy::default(); clients(scenario)] }),

@@ -20,7 +20,7 @@ pub(super) const ALONE: Entry = Entry {
     name: "retryd",
     title: "retryd, one process",
     source: "The real decider and the real balances by the policy of the scenario. A failed attempt \
-             brings the usage of its client along; else it is reported every 5 s, as the kits do \
+             brings the usage of its client along, and it is reported every 5 s, as the kits do \
              (clients/README.md).",
     enter: |scenario, policies, seed| {
         let hand = Hand::new();
@@ -51,7 +51,7 @@ pub(in crate::simulate) const TENANT: &str = "shop";
 /// What is called.
 pub(in crate::simulate) const OPERATION: &str = "shop.Orders/Place";
 
-/// Between two reports of one client, unless a question has brought its usage along.
+/// Between two reports of one client, whatever its questions have brought along meanwhile.
 const REPORT_US: u64 = 5_000_000;
 /// Between two rounds of exchanges: the `Ticker`'s 100 ms, 10 % more or less.
 const ROUND_US_MIN: u64 = 90_000;
@@ -129,7 +129,7 @@ impl Retryd {
         Usage { period_ms: Some(period_ms), ..usage }
     }
 
-    /// The clients whose turn it is report, spread evenly over the time between two reports.
+    /// The clients whose turn it is to report, spread evenly over the time between two reports.
     fn report(&mut self, now_us: u64) {
         let gap_us = (REPORT_US / u64::try_from(self.clients.len()).unwrap_or(1).max(1)).max(1);
         while self.report_us <= now_us {
