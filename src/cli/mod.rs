@@ -59,7 +59,7 @@ enum Command {
     Replay(replay::Replay),
     /// Play an outage on a virtual clock, and compare what clients could do about it
     Simulate(simulate::Simulate),
-    /// Print the policy that says what a file of gRPC or Envoy says, and list what none can say
+    /// Print the policy that says what a file of gRPC, Envoy or Gateway API says, and list what none can say
     Import(import::Import),
     /// Print what clients may do by themselves while retryd is out of reach
     Export(export::Export),

@@ -29,7 +29,7 @@ const SEEDS_MAX: u64 = 1_000;
 
 #[derive(Debug, Args)]
 pub(super) struct Simulate {
-    /// The parameters of the outage; absent: those of the README. A key that is absent keeps its default
+    /// The parameters of the outage; absent: those of src/simulate/default.yaml. A key that is absent keeps its default
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
     /// A seed to play; may be given more than once

@@ -90,7 +90,8 @@ pub(super) fn warnings(budgets: &[Budget], policies: &[Policy]) -> Box<[Warning]
 fn sum_is_open(budgets: &[Budget], policy: &Policy) -> Option<Warning> {
     let name = policy.name.clone();
     if policy.payers.ids().is_empty() {
-        return Some(Warning::Unbudgeted { policy: name });
+        let repeats = 1 < policy.rules.attempts_max;
+        return repeats.then_some(Warning::Unbudgeted { policy: name });
     }
     let mut scopes =
         policy.payers.ids().iter().filter_map(|id| budgets.get(id.0)).map(|budget| budget.scope);
