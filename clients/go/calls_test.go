@@ -151,12 +151,12 @@ func (s scenario) play(t *testing.T, adapter adapter) outcome {
 		defer cancel()
 	}
 	if s.Call.CancelAfterMs != 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
+		given, cancel := context.WithCancel(ctx)
 		defer cancel()
+		ctx = given
 		go func() {
 			// A caller that gives up a wait must have come to it, however busy the machine is.
-			for len(s.Expect.Reasons) != 0 && !isAnswered(t, run) && ctx.Err() == nil {
+			for len(s.Expect.Reasons) != 0 && !isAnswered(t, run) && given.Err() == nil {
 				time.Sleep(10 * time.Millisecond)
 			}
 			time.Sleep(ms(s.Call.CancelAfterMs))
