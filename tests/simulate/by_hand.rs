@@ -1,4 +1,6 @@
 //! Outages so small that each attempt can be followed with a pencil.
+use retryd::simulate::Outcome;
+
 use super::{outcome, played, scenario};
 
 /// Calls at 0 s, 1 s, ... 9 s. Those of 3 s, 4 s and 5 s fail at once, whenever they are repeated.
@@ -51,6 +53,57 @@ fn three_calls_that_fail_at_once() {
         naive.iter().map(|second| (second.attempts, second.broken)).collect();
     let (well, broken) = ((1, 0), (3, 3));
     assert_eq!(by_second, [well, well, well, broken, broken, broken, well, well, well, well]);
+}
+
+/// A floor of COUNT retries a second, and nothing earned. Without the store it grants nothing.
+const FLOOR: &str = "
+retryd:
+  replicas: REPLICAS
+  store_lost_from: 3300ms
+  store_lost: 4s
+  policy: |
+    version: 1
+    budgets:
+      - name: floor
+        scope: global
+        ratio: {percent: 0, interval: 10s, min_retry_rate: {count: COUNT, interval: 1s}}
+        on_store_loss: deny
+    policies:
+      - name: default
+        budgets: [floor]
+";
+
+/// The outage of `BROKEN`, with the budget of `FLOOR`.
+fn with_floor(count: u32, replicas: u32) -> String {
+    let (outage, _) = BROKEN.split_once("retryd:").unwrap();
+    let floor = FLOOR.replace("COUNT", &count.to_string());
+    format!("{outage}{}", floor.replace("REPLICAS", &replicas.to_string()))
+}
+
+/// Each of the three calls wants two retries, and the floor has two a second. The store is lost after those
+/// of 3 s are made; by 4 s four exchanges were missed, and so those of 4 s and 5 s are not granted.
+#[test]
+fn what_needs_the_store_ends_with_it() {
+    let report = played(&scenario(&with_floor(2, 1)), &[7]);
+    for (name, by_second) in [("retryd-shared", [3, 3, 3]), ("retryd-store-lost", [3, 1, 1])] {
+        let attempts = outcome(&report, name).curve.iter().map(|second| second.attempts);
+        assert_eq!(attempts.skip(3).take(3).collect::<Vec<_>>(), by_second, "{name}");
+    }
+}
+
+/// Ten calls fail each second, and the floor has one retry a second: one process grants one in each of the
+/// three. Three that did not share would grant nine at least; of those that do, each may hold one ahead.
+#[test]
+fn replicas_that_share_have_one_floor() {
+    let text = with_floor(1, 3)
+        .replace("calls_per_second: 1,", "calls_per_second: 10,")
+        .replace("workers: 1,", "workers: 2,");
+    for seed in 1..9 {
+        let report = played(&scenario(&text), &[seed]);
+        assert_eq!(outcome(&report, "retryd").retries, 3);
+        let shared = outcome(&report, "retryd-shared").retries;
+        assert!((3..=6).contains(&shared), "seed {seed}: {shared}");
+    }
 }
 
 /// The second attempt of AWS comes up to 1 s later, and the third up to 2 s after that: by then the
@@ -156,4 +209,27 @@ recovered: {for: 1s}
     // its caller goes at 2 s. From there on each waits too long, and those of 2 and 4 s find the room taken.
     let rejected = queued.curve.iter().map(|second| second.rejected).sum::<u64>();
     assert_eq!((queued.succeeded, queued.for_nobody, rejected), (2, 6, 2));
+}
+
+/// A run by chance cannot be worked out by hand: that it is the same on every machine is seen by its figures.
+#[test]
+fn a_seed_plays_the_same_for_ever() {
+    let text = "
+duration: 20s
+clients: {count: 5, calls_per_second: 50, without_key_percent: 20}
+service: {workers: 3, queue: 40}
+outage: {from: 5s, length: 5s}
+recovered: {for: 1s}
+";
+    let report = played(&scenario(text), &[1]);
+    // Calls, those that succeed, attempts, work for nobody, calls done again.
+    for (name, figures) in [
+        ("none", [982, 734, 982, 69, 0]),
+        ("naive", [982, 749, 1479, 69, 1]),
+        ("grpc-throttling", [982, 736, 1007, 69, 0]),
+    ] {
+        let Outcome { calls, succeeded, attempts, for_nobody, processed_again, .. } =
+            outcome(&report, name).clone();
+        assert_eq!([calls, succeeded, attempts, for_nobody, processed_again], figures, "{name}");
+    }
 }
