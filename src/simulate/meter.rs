@@ -46,7 +46,15 @@ impl Meter {
         self.ended = self.ended.max(now);
     }
 
-    pub(super) fn outcome(self, scenario: &Scenario, seed: u64, entitled: u64) -> Outcome {
+    /// `entitled`: what one exact budget grants, that hears what the contestant tells. `entitled_at_once`:
+    /// one that hears of each call as it begins.
+    pub(super) fn outcome(
+        self,
+        scenario: &Scenario,
+        seed: u64,
+        entitled: u64,
+        entitled_at_once: u64,
+    ) -> Outcome {
         let sum = |field: fn(&Second) -> u64| self.curve.iter().map(field).sum::<u64>();
         let (calls, succeeded) = (sum(|second| second.calls), sum(|second| second.succeeded));
         let attempts = sum(|second| second.attempts);
@@ -58,7 +66,7 @@ impl Meter {
             attempts,
             retries: self.retries,
             entitled,
-            entitled_at_once: entitled,
+            entitled_at_once,
             for_nobody: sum(|second| second.for_nobody),
             processed_again: self.processed_again,
             amplification: ratio(attempts, calls).unwrap_or(1.0),

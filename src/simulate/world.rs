@@ -45,7 +45,7 @@ pub(super) fn play(
     }
     let at_once = world.entitled.retries();
     let entitled = world.contestant.entitled().unwrap_or(at_once);
-    Outcome { entitled_at_once: at_once, ..world.meter.outcome(scenario, seed, entitled) }
+    world.meter.outcome(scenario, seed, entitled, at_once)
 }
 
 struct World<'a> {
