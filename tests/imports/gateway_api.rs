@@ -142,7 +142,8 @@ fn what_a_policy_cannot_say_of_a_route_is_listed() {
             "minRetryRate.interval: a policy counts by seconds at least",
         ),
         (several, "backendRefs: a policy does not know which backend"),
-        (many, "backendRefs: a policy names at most 8 budgets"),
+        (many.clone(), "backendRefs: a policy names at most 8 budgets"),
+        (many, "targetRefs[8]: no policy names its budget"),
         (twice, "targetRefs[1]: it has a `retryConstraint` above"),
         (without, "targetRefs[0]: there is no `retryConstraint` for it"),
         (
@@ -151,7 +152,7 @@ fn what_a_policy_cannot_say_of_a_route_is_listed() {
                 "b",
                 json!({"targetRefs": [target("a")], "retryConstraint": {}}),
             )]),
-            "targetRefs[0]: no route of the file leads there",
+            "targetRefs[0]: no policy names its budget",
         ),
         // Another's kind of the same name.
         (

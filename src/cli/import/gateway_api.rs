@@ -35,15 +35,17 @@ pub(super) fn import(reader: &mut Reader, documents: &[Node]) -> Imported {
         );
     }
     // Routes name the budgets, wherever these stand.
-    let (constrained, routes): (Vec<_>, Vec<_>) =
-        objects.into_iter().partition(|object| object.kind == Kind::TrafficPolicy);
     let mut constraints = Constraints::default();
-    for object in constrained {
-        constraints.read(reader, object);
+    let mut routes = Vec::new();
+    for object in objects {
+        match object.kind {
+            Kind::Route(route) => routes.push((route, object)),
+            Kind::TrafficPolicy => constraints.read(reader, object),
+        }
     }
     let mut candidates = Vec::new();
-    for object in routes {
-        candidates.extend(route::candidates(reader, object, &mut constraints));
+    for (route, object) in routes {
+        candidates.extend(route::candidates(reader, route, object, &mut constraints));
     }
     // Stable: of two that are as good, the first in the file comes first.
     candidates.sort_by_key(|candidate| candidate.matched.rank);

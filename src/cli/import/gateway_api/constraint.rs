@@ -22,6 +22,8 @@ const SCOPE: &str = "gateways count each for itself what goes to a backend; here
     earns no retries";
 const HALF_A_FLOOR: &str =
     "of a `minRetryRate` that lacks its `count` or `interval`, 10 or 1s stands in";
+const UNNAMED: &str =
+    "no policy names its budget: no route of the file leads there, or one with too many others";
 
 /// The budgets, one for each backend, and which of them a policy names.
 #[derive(Default)]
@@ -85,18 +87,24 @@ impl<'a> Constraints<'a> {
         });
     }
 
-    /// The budget of a backend, for a policy to name.
-    pub(super) fn name(&mut self, backend: &Backend<'a>) -> Option<BudgetId> {
-        let id = *self.of.get(backend)?;
-        self.targets.get_mut(id.0)?.is_named = true;
-        Some(id)
+    /// The budget of a backend.
+    pub(super) fn of(&self, backend: &Backend<'a>) -> Option<BudgetId> {
+        self.of.get(backend).copied()
     }
 
-    /// Lists the targets to which no route leads.
+    /// A policy names these.
+    pub(super) fn name(&mut self, ids: &[BudgetId]) {
+        for id in ids {
+            if let Some(target) = self.targets.get_mut(id.0) {
+                target.is_named = true;
+            }
+        }
+    }
+
+    /// Lists the targets whose budget no policy names.
     pub(super) fn tell_unnamed(&self, reader: &mut Reader) {
         for target in self.targets.iter().filter(|target| !target.is_named) {
-            reader
-                .leave(&target.at, "no route of the file leads there: no policy names its budget");
+            reader.leave(&target.at, UNNAMED);
         }
     }
 }

@@ -18,9 +18,14 @@ pub(super) struct Object<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    HttpRoute,
-    GrpcRoute,
+    Route(Route),
     TrafficPolicy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    Http,
+    Grpc,
 }
 
 /// Where requests go: mostly a Service.
@@ -75,8 +80,8 @@ fn object<'a>(reader: &mut Reader, at: At<'a>) -> Option<Object<'a>> {
     let kind = word(reader, &mut fields, "kind", None);
     let group = version?.split_once('/').map_or("", |(group, _)| group);
     let kind = match (group, kind?) {
-        (GROUP, "HTTPRoute") => Kind::HttpRoute,
-        (GROUP, "GRPCRoute") => Kind::GrpcRoute,
+        (GROUP, "HTTPRoute") => Kind::Route(Route::Http),
+        (GROUP, "GRPCRoute") => Kind::Route(Route::Grpc),
         (GROUP | EXPERIMENTS, "BackendTrafficPolicy") | (EXPERIMENTS, "XBackendTrafficPolicy") => {
             Kind::TrafficPolicy
         }

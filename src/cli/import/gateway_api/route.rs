@@ -3,7 +3,7 @@ use super::super::at::{At, Fields};
 use super::super::reader::Reader;
 use super::constraint::Constraints;
 use super::matching::{self, Matched};
-use super::object::{Backend, Kind, Object};
+use super::object::{Backend, Object, Route};
 use super::retry;
 use crate::budget::{BudgetId, PAYERS_MAX, Payers};
 use crate::engine::Rules;
@@ -24,10 +24,11 @@ pub(super) struct Candidate<'a> {
 
 pub(super) fn candidates<'a>(
     reader: &mut Reader,
+    route: Route,
     object: Object<'a>,
     constraints: &mut Constraints<'a>,
 ) -> Vec<Candidate<'a>> {
-    let Object { kind, namespace, spec } = object;
+    let Object { kind: _, namespace, spec } = object;
     let mut fields = reader.fields(spec);
     let rules = fields.take("rules").map(|at| reader.items(&at)).unwrap_or_default();
     reader.leave_rest(fields, |key| match key {
@@ -35,14 +36,14 @@ pub(super) fn candidates<'a>(
         "hostnames" => "a policy knows no hosts: it is for every host",
         _ => "retryd does not know this key",
     });
-    let read = rules.into_iter().flat_map(|at| rule(reader, at, kind, namespace, constraints));
+    let read = rules.into_iter().flat_map(|at| rule(reader, at, route, namespace, constraints));
     read.collect()
 }
 
 fn rule<'a>(
     reader: &mut Reader,
     at: At<'a>,
-    kind: Kind,
+    route: Route,
     namespace: &'a str,
     constraints: &mut Constraints<'a>,
 ) -> Vec<Candidate<'a>> {
@@ -50,9 +51,9 @@ fn rule<'a>(
     let name = fields.take("name").and_then(|at| reader.text(&at));
     let matches = fields.take("matches").map(|at| reader.items(&at)).unwrap_or_default();
     let payers = payers(reader, &mut fields, namespace, constraints);
-    let rules = match kind {
-        Kind::GrpcRoute => retry::rules(reader, None, false),
-        Kind::HttpRoute | Kind::TrafficPolicy => {
+    let rules = match route {
+        Route::Grpc => retry::rules(reader, None, false),
+        Route::Http => {
             let times_out = fields.take("timeouts").is_some_and(|at| retry::timeouts(reader, at));
             retry::rules(reader, fields.take("retry"), times_out)
         }
@@ -67,9 +68,9 @@ fn rule<'a>(
         return vec![Candidate { at, name, matched: Matched::everything(), rules, payers }];
     }
     let read = matches.into_iter().filter_map(|at| {
-        let matched = match kind {
-            Kind::GrpcRoute => matching::grpc(reader, at.clone()),
-            Kind::HttpRoute | Kind::TrafficPolicy => matching::http(reader, at.clone()),
+        let matched = match route {
+            Route::Grpc => matching::grpc(reader, at.clone()),
+            Route::Http => matching::http(reader, at.clone()),
         };
         Some(Candidate { at, name, matched: matched?, rules, payers: payers.clone() })
     });
@@ -94,7 +95,7 @@ fn payers<'a>(
             "filters" => "what becomes of a request on its way is no matter of a policy",
             _ => "retryd does not know this key",
         });
-        if let Some(id) = backend.and_then(|backend| constraints.name(&backend))
+        if let Some(id) = backend.and_then(|backend| constraints.of(&backend))
             && ids.len() <= PAYERS_MAX
             && !ids.contains(&id)
         {
@@ -108,5 +109,6 @@ fn payers<'a>(
         reader.leave(&at, format!("a policy names at most {PAYERS_MAX} budgets"));
         ids.truncate(PAYERS_MAX);
     }
+    constraints.name(&ids);
     Payers::new(&ids, &constraints.budgets).unwrap_or_default()
 }
