@@ -1,5 +1,10 @@
 //! The options of what goes on beside the answers.
-use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -34,12 +39,9 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Opens the decision log, if there is to be one. An empty name, as a template may leave it, is
-    /// none.
+    /// Opens the decision log, if there is to be one.
     pub(super) fn decision_log(&self, metrics: &Metrics) -> anyhow::Result<Option<DecisionLog>> {
-        let Some(name) = self.decision_log.as_ref().filter(|name| !name.is_empty()) else {
-            return Ok(None);
-        };
+        let Some(name) = self.decision_log_name() else { return Ok(None) };
         let lines = metrics.logs.decisions();
         let log = DecisionLog::open(Target::of(name), self.decision_log_sample, lines)
             .with_context(|| format!("cannot open the decision log `{}`", name.display()))?;
@@ -83,10 +85,19 @@ impl Beside {
 
     /// Whether something here is done at SIGHUP.
     pub(super) fn hears_hangup(&self) -> bool {
-        self.decision_log.is_some() || self.shadow.is_some()
+        self.decision_log_name().is_some() || self.shadow_path().is_some()
+    }
+
+    fn decision_log_name(&self) -> Option<&OsStr> {
+        named(self.decision_log.as_ref())
     }
 
     fn shadow_path(&self) -> Option<&Path> {
-        self.shadow.as_ref().filter(|path| !path.is_empty()).map(Path::new)
+        named(self.shadow.as_ref()).map(Path::new)
     }
+}
+
+/// An empty name, as a template may leave it, is none.
+fn named(name: Option<&OsString>) -> Option<&OsStr> {
+    name.map(OsString::as_os_str).filter(|name| !name.is_empty())
 }
