@@ -77,6 +77,10 @@ fn the_policy_is_checked_as_a_policy_file_is() {
     );
     assert!(report.contains("`retryd.policy`, line 3 of it: a name is"), "{report}");
     assert!(report.contains("`retryd.policy`, line 4 of it: "), "{report}");
+    // What is no text is refused as that, and not read as a policy file too.
+    let report = refused("retryd: {policy: 3}");
+    assert!(report.contains("`retryd.policy` must be text"), "{report}");
+    assert_eq!(report.matches("retryd.policy").count(), 1, "{report}");
 }
 
 #[test]
