@@ -14,7 +14,7 @@ pub(super) const MEASURES: [Measure; 6] = [
         of: |outcome, _| Some(100.0 * outcome.success),
         digits: 1,
         unit: " %",
-        none: "no calls",
+        none: Lack::Nothing("no calls"),
         is_charted: false,
     },
     Measure {
@@ -24,7 +24,7 @@ pub(super) const MEASURES: [Measure; 6] = [
         of: |outcome, _| Some(outcome.amplification),
         digits: 2,
         unit: "",
-        none: "no calls",
+        none: Lack::Nothing("no calls"),
         is_charted: true,
     },
     Measure {
@@ -34,7 +34,7 @@ pub(super) const MEASURES: [Measure; 6] = [
         of: |outcome, _| outcome.recovery_s,
         digits: 1,
         unit: " s",
-        none: STAYS_DOWN,
+        none: Lack::StaysDown,
         is_charted: true,
     },
     Measure {
@@ -44,7 +44,7 @@ pub(super) const MEASURES: [Measure; 6] = [
         of: |outcome, _| outcome.accuracy,
         digits: 2,
         unit: "",
-        none: "none to grant",
+        none: Lack::Nothing("none to grant"),
         is_charted: false,
     },
     Measure {
@@ -54,7 +54,7 @@ pub(super) const MEASURES: [Measure; 6] = [
         of: |outcome, _| Some(outcome.processed_again as f64),
         digits: 0,
         unit: "",
-        none: "no calls",
+        none: Lack::Nothing("no calls"),
         is_charted: false,
     },
     Measure {
@@ -64,7 +64,7 @@ pub(super) const MEASURES: [Measure; 6] = [
         of: goodput_after,
         digits: 0,
         unit: "/s",
-        none: "nothing after it",
+        none: Lack::Nothing("nothing after it"),
         is_charted: false,
     },
 ];
@@ -80,9 +80,18 @@ pub(super) struct Measure {
     digits: usize,
     pub(super) unit: &'static str,
     /// Said where an outcome has no such figure.
-    none: &'static str,
+    none: Lack,
     /// It has a chart of its own.
     pub(super) is_charted: bool,
+}
+
+/// Why an outcome has no such figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    /// There was nothing to measure, in these words.
+    Nothing(&'static str),
+    /// It does not recover.
+    StaysDown,
 }
 
 /// One figure: over the seeds, or of the only one.
@@ -110,14 +119,15 @@ impl Measure {
             played.outcomes.iter().filter(|outcome| (self.of)(outcome, report).is_none()).count();
         let Some(span) = self.span(played, report) else {
             return Figure {
-                mean: self.none.to_owned(),
+                mean: self.none.text().to_owned(),
                 spread: (1 < seeds).then(|| format!("in all {seeds}")),
-                stays_down: self.none == STAYS_DOWN,
+                stays_down: self.none == Lack::StaysDown,
             };
         };
         let [mean, low, high] = [span.mean, span.low, span.high].map(|figure| self.number(figure));
         let range = (low != high).then(|| format!("{low} to {high}"));
-        let lacking = (0 < without).then(|| format!("{} in {without} of {seeds}", self.lack()));
+        let lacking =
+            (0 < without).then(|| format!("{} in {without} of {seeds}", self.none.short()));
         let spread: Vec<String> = range.into_iter().chain(lacking).collect();
         Figure {
             mean: mean + self.unit,
@@ -135,12 +145,25 @@ impl Measure {
         Some(Span { mean: figures.iter().sum::<f64>() / figures.len() as f64, low, high })
     }
 
-    fn lack(&self) -> &'static str {
-        if self.none == STAYS_DOWN { "down" } else { "none" }
-    }
-
     fn number(&self, figure: f64) -> String {
         format!("{figure:.*}", self.digits)
+    }
+}
+
+impl Lack {
+    fn text(self) -> &'static str {
+        match self {
+            Lack::Nothing(text) => text,
+            Lack::StaysDown => STAYS_DOWN,
+        }
+    }
+
+    /// Beside a number of seeds.
+    fn short(self) -> &'static str {
+        match self {
+            Lack::Nothing(_) => "none",
+            Lack::StaysDown => "down",
+        }
     }
 }
 

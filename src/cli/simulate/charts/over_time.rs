@@ -11,17 +11,17 @@ use plotters::{
 use super::{Area, Chart, Drawn, ink, legend, text};
 use crate::simulate::{Played, Report, Second};
 
-/// One measure over time, with the axes that all of its panels share.
+/// What is shown over time, with the axes that all of its panels share.
 pub(in super::super) struct OverTime<'a> {
     report: &'a Report,
     outage_s: Range<f64>,
     seconds: f64,
     top: f64,
-    measure: Measure,
+    course: Course,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Measure {
+enum Course {
     /// Attempts that reach the service, and those of use, a second.
     Load,
     /// Of the calls that began in a second, those that succeeded, in a hundred.
@@ -37,14 +37,14 @@ impl<'a> OverTime<'a> {
     pub(in super::super) fn load(report: &'a Report) -> OverTime<'a> {
         let attempts = |second: &Second| second.attempts.max(second.calls);
         let most = first_seeds(report).flat_map(|(_, curve)| curve.iter().map(attempts)).max();
-        OverTime { top: above(most.unwrap_or_default()), ..OverTime::of(report, Measure::Load) }
+        OverTime { top: above(most.unwrap_or_default()), ..OverTime::of(report, Course::Load) }
     }
 
     pub(in super::super) fn success(report: &'a Report) -> OverTime<'a> {
-        OverTime::of(report, Measure::Success)
+        OverTime::of(report, Course::Success)
     }
 
-    fn of(report: &'a Report, measure: Measure) -> OverTime<'a> {
+    fn of(report: &'a Report, course: Course) -> OverTime<'a> {
         let seconds = |ms: u64| ms as f64 / 1_000.0;
         let outage = &report.scenario.outage;
         OverTime {
@@ -52,7 +52,7 @@ impl<'a> OverTime<'a> {
             outage_s: seconds(outage.from_ms)..seconds(outage.to_ms()),
             seconds: seconds(report.scenario.duration_ms).max(1.0),
             top: 100.0,
-            measure,
+            course,
         }
     }
 
@@ -114,15 +114,15 @@ impl<'a> OverTime<'a> {
             let edge = ink::GOOD.stroke_width(3);
             AreaSeries::new(points(curve, of), 0.0, ink::GOOD.mix(0.3)).border_style(edge)
         };
-        match self.measure {
-            Measure::Load => {
+        match self.course {
+            Course::Load => {
                 chart.draw_series(filled(|second| Some(second.goodput as f64)))?;
                 let calls = points(curve, |second| Some(second.calls as f64));
                 chart.draw_series(LineSeries::new(calls, ink::WANTED.stroke_width(2)))?;
                 let attempts = points(curve, |second| Some(second.attempts as f64));
                 chart.draw_series(LineSeries::new(attempts, ink::LOAD.stroke_width(3)))?;
             }
-            Measure::Success => {
+            Course::Success => {
                 chart.draw_series(filled(success_percent))?;
             }
         }
@@ -130,14 +130,14 @@ impl<'a> OverTime<'a> {
     }
 
     fn legend(&self, area: &Area<'_>) -> Drawn {
-        let entries: &[(&str, RGBColor)] = match self.measure {
-            Measure::Load => &[
+        let entries: &[(&str, RGBColor)] = match self.course {
+            Course::Load => &[
                 ("attempts that reach the service", ink::LOAD),
                 ("calls that begin", ink::WANTED),
                 ("attempts answered well, in time", ink::GOOD),
                 ("outage", ink::CAUSE),
             ],
-            Measure::Success => {
+            Course::Success => {
                 &[("calls that succeed, by when they began", ink::GOOD), ("outage", ink::CAUSE)]
             }
         };
@@ -145,16 +145,16 @@ impl<'a> OverTime<'a> {
     }
 
     fn value(&self, value: f64) -> String {
-        match self.measure {
-            Measure::Load => format!("{value:.0}"),
-            Measure::Success => format!("{value:.0} %"),
+        match self.course {
+            Course::Load => format!("{value:.0}"),
+            Course::Success => format!("{value:.0} %"),
         }
     }
 
     fn measured(&self) -> &'static str {
-        match self.measure {
-            Measure::Load => "attempts a second over time",
-            Measure::Success => "calls that succeed over time",
+        match self.course {
+            Course::Load => "attempts a second over time",
+            Course::Success => "calls that succeed over time",
         }
     }
 
@@ -170,14 +170,14 @@ impl<'a> OverTime<'a> {
             seconds(from, to).map(of).sum::<u64>() as f64 / count
         };
         let last = (begun - 10.0).max(self.outage_s.end);
-        match self.measure {
-            Measure::Load => format!(
+        match self.course {
+            Course::Load => format!(
                 "{:.0} in the outage; {:.0} at the end, {:.0} of them answered well",
                 mean(self.outage_s.start, self.outage_s.end, |s| s.attempts),
                 mean(last, begun, |s| s.attempts),
                 mean(last, begun, |s| s.goodput),
             ),
-            Measure::Success => {
+            Course::Success => {
                 let percent = |from, to| {
                     let calls = mean(from, to, |s| s.calls);
                     if calls == 0.0 { 0.0 } else { 100.0 * mean(from, to, |s| s.succeeded) / calls }
