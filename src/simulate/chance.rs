@@ -101,9 +101,14 @@ mod tests {
 
     #[test]
     fn a_seed_draws_the_same_for_ever() {
-        let draws = |seed, stream| Chance::new(seed, stream).draw();
-        assert_eq!(draws(0, Stream::Calls), draws(0, Stream::Calls));
-        assert_ne!(draws(0, Stream::Calls), draws(0, Stream::Work));
-        assert_ne!(draws(0, Stream::Calls), draws(1, Stream::Calls));
+        for (seed, stream, drawn) in [
+            (0, Stream::Calls, [844672934, 25075137]),
+            (0, Stream::Work, [3245376828, 1512604944]),
+            (1, Stream::Calls, [938288294, 1884849056]),
+        ] {
+            let mut chance = Chance::new(seed, stream);
+            let draws = [chance.draw(), chance.draw()];
+            assert_eq!(draws, drawn, "seed {seed}, {stream:?}");
+        }
     }
 }
