@@ -59,7 +59,7 @@ enum Why {
 impl<S: Store> Reload<S> {
     /// Reads what is at `path`, a file or a directory with one, for `decider`.
     pub fn new(path: PathBuf, decider: Arc<Decider<S>>, metrics: Arc<Metrics>) -> Reload<S> {
-        let watched = Mutex::new(Watched::after(None));
+        let watched = Mutex::new(Watched::new());
         let name = "policy file";
         Reload { path, name, decider, metrics, certificates: false, watched }
     }
@@ -131,7 +131,16 @@ impl<S: Store> Reload<S> {
                     self.decider.with_policies(|now| now.revision() == &*source.revision())
                 })
             };
-            self.watched.lock().notice(&found, why == Why::Asked, in_force)
+            let mut watched = self.watched.lock();
+            if why == Why::Asked {
+                watched.take(&found);
+                Then::Take
+            } else {
+                if !watched.has_taken() && in_force(&found) {
+                    watched.take(&found);
+                }
+                watched.notice(&found)
+            }
         };
         match then {
             Then::Nothing => LOOK_EVERY,

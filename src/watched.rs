@@ -18,30 +18,30 @@ pub(crate) enum Then {
 }
 
 impl<T: Clone + PartialEq> Watched<T> {
-    /// Nothing was seen, or only this.
-    pub(crate) fn after(taken: Option<T>) -> Watched<T> {
-        Watched { taken, unsettled: None }
+    /// Nothing was taken yet.
+    pub(crate) fn new() -> Watched<T> {
+        Watched { taken: None, unsettled: None }
     }
 
-    /// What differs from what was taken is taken when it looks the same twice. `asked`: it is in any
-    /// case. `in_force` is asked as long as nothing was taken.
-    pub(crate) fn notice(
-        &mut self,
-        found: &T,
-        asked: bool,
-        in_force: impl FnOnce(&T) -> bool,
-    ) -> Then {
+    /// Whether something was taken.
+    pub(crate) fn has_taken(&self) -> bool {
+        self.taken.is_some()
+    }
+
+    /// This is taken, changed or not: by the start, or because somebody asks.
+    pub(crate) fn take(&mut self, found: &T) {
+        *self = Watched { taken: Some(found.clone()), unsettled: None };
+    }
+
+    /// What differs from what was taken is taken when it looks the same twice.
+    pub(crate) fn notice(&mut self, found: &T) -> Then {
         let unsettled = self.unsettled.take();
         if self.taken.as_ref() == Some(found) {
-            return if asked { Then::Take } else { Then::Nothing };
-        }
-        if asked || unsettled.as_ref() == Some(found) {
-            self.taken = Some(found.clone());
-            return Then::Take;
-        }
-        if self.taken.is_none() && in_force(found) {
-            self.taken = Some(found.clone());
             return Then::Nothing;
+        }
+        if unsettled.as_ref() == Some(found) {
+            self.taken = unsettled;
+            return Then::Take;
         }
         self.unsettled = Some(found.clone());
         Then::LookAgain
@@ -65,10 +65,10 @@ mod tests {
 
     /// What each look leads to. The start has read `good`.
     fn check(looks: &[(Found, Then)]) {
-        let mut watched = Watched::after(None);
+        let mut watched = Watched::new();
+        watched.take(&file("good"));
         for (place, (found, then)) in looks.iter().enumerate() {
-            let noticed = watched.notice(found, false, |found| *found == file("good"));
-            assert_eq!(&noticed, then, "look {place} of {looks:?}");
+            assert_eq!(&watched.notice(found), then, "look {place} of {looks:?}");
         }
     }
 
@@ -118,19 +118,12 @@ mod tests {
 
     #[test]
     fn whoever_asks_has_it_taken_changed_or_not() {
-        let mut watched = Watched::after(None);
+        let mut watched = Watched::new();
+        assert!(!watched.has_taken());
         for found in [file("good"), file("good"), missing()] {
-            assert_eq!(watched.notice(&found, true, |_| true), Then::Take);
-            assert_eq!(watched.notice(&found, false, |_| false), Then::Nothing);
+            watched.take(&found);
+            assert!(watched.has_taken());
+            assert_eq!(watched.notice(&found), Then::Nothing);
         }
-    }
-
-    #[test]
-    fn what_was_taken_at_the_start_is_no_news() {
-        let mut watched = Watched::after(Some(file("good")));
-        let mut look = |found| watched.notice(&found, false, |_| false);
-        assert_eq!(look(file("good")), Then::Nothing);
-        assert_eq!(look(file("new")), Then::LookAgain);
-        assert_eq!(look(file("new")), Then::Take);
     }
 }

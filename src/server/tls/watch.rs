@@ -18,7 +18,8 @@ impl Tls {
     /// Reads the files from time to time, as long as the process lives. By their content: Kubernetes
     /// changes them by a link in the path. What cannot be used changes nothing, and is told.
     pub async fn watch(self) {
-        let watched = Watched::after(Some(self.0.digest));
+        let mut watched = Watched::new();
+        watched.take(&self.0.digest);
         let watched = Arc::new(Mutex::new(watched));
         loop {
             sleep(LOOK_EVERY).await;
@@ -41,7 +42,7 @@ impl Tls {
 
     fn look(&self, watched: &mut Watched<Digest>) {
         let contents = Contents::of(&self.0.files);
-        match watched.notice(&contents.digest(), false, |_| false) {
+        match watched.notice(&contents.digest()) {
             Then::Nothing | Then::LookAgain => return,
             Then::Take => {}
         }
