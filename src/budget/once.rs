@@ -2,6 +2,8 @@
 //!
 //! Whoever is asked about waits in line: the memory of an attempt or a lease is locked first, and
 //! the balances after it.
+use std::iter;
+
 use smallvec::SmallVec;
 
 use super::grant::Grant;
@@ -203,7 +205,9 @@ impl AttemptName<'_> {
 
 impl ReportName<'_> {
     fn key(&self) -> Key {
-        joined(self.caller.iter().map(|name| name.as_bytes()), self.id.as_bytes())
+        // The id is the caller's to choose: last, it could stand for one more name.
+        let names = self.caller.iter().map(|name| name.as_bytes());
+        joined(iter::once(self.id.as_bytes()).chain(names), &[])
     }
 }
 

@@ -12,8 +12,9 @@ use super::{
 /// The longest name of a policy or a budget.
 const NAME_BYTES_MAX: usize = 63;
 
-/// Reads values of one file: a policy file, or another that is written alike. Where a value is wrong, it notes the problem and answers with
-/// something that is right: checking goes on, so that every error is told, and the notes decide.
+/// Reads values of one file: a policy file, or another that is written alike. Where a value is
+/// wrong, it notes the problem and answers with something that is right: checking goes on, so that
+/// every error is told, and the notes decide.
 pub(crate) struct Reader<'a> {
     source: &'a str,
     pub(crate) problems: Vec<Problem>,

@@ -108,7 +108,7 @@ pub const LOCAL_RESETS_MAX: usize = 256;
 pub const PENDING_RESETS_MAX: usize = 1000;
 /// Bytes of one request's header list, counted as in RFC 9113, section 6.5.2.
 pub const HEADER_LIST_MAX: u32 = 16 << 10;
-/// Bytes received on one stream and not yet read. A context fits in. Larger would let a client that
+/// Bytes received on one stream and not yet read: some hundred questions. Larger would let a client that
 /// keeps to the windows send more small frames than h2 takes: see [`CONNECTION_WINDOW`].
 pub const STREAM_WINDOW: u32 = 16 << 10;
 /// Bytes received on one connection and not yet read. The windows of the streams bound that; but h2

@@ -145,6 +145,9 @@ fn nobody_uses_up_the_reports_of_another() {
         let report = ReportName { caller, id: "id" };
         assert_eq!([0, 0].map(|now_ms| once.is_new_report(report, now_ms)), [true, false]);
     }
+    // An id that reads as one more name, with its length.
+    let disguised = "\0\0\0\0\0\0\0\u{4}bankid";
+    assert!(once.is_new_report(ReportName { caller: callers[1], id: disguised }, 0));
 }
 
 #[test]
