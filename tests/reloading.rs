@@ -76,8 +76,12 @@ fn a_decision_is_made_by_exactly_one_revision() {
             let (service, known, done) = (&service, &known, &done);
             scope.spawn(move || {
                 let mut seen = BTreeMap::<String, u32>::new();
-                while !done.load(Ordering::Relaxed) {
-                    let asked = context(&format!("tenant-{caller}"));
+                for turn in 0.. {
+                    if done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    // So that no budget ends, however long the reloads take.
+                    let asked = context(&format!("tenant-{caller}-{}", turn / 10_000));
                     let decision = service.retryd.decide(&asked).unwrap();
                     let delay = decision.delay.unwrap();
                     let delay_ms = delay.seconds * 1_000 + i64::from(delay.nanos) / 1_000_000;
