@@ -198,3 +198,40 @@ impl Holding<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::Store as _;
+    use super::super::{Budget, BudgetId, Holder, OnStoreLoss, Payers, Scope, Usage, ratio};
+    use super::*;
+    use crate::engine::Class;
+
+    #[test]
+    fn sizes_that_a_reload_has_changed_before_the_lock_are_read_anew() {
+        let of = |count| {
+            let floor = ratio::Floor { count, interval_ms: 1_000 };
+            let limits = Limits::Ratio(ratio::Limits { percent: 20, interval_ms: 1_000, floor });
+            let (name, on_store_loss) = ("b".into(), OnStoreLoss::Deny);
+            [Budget { name, scope: Scope::Tenant, limits, on_store_loss }]
+        };
+        let (before, later) = (of(10), of(20));
+        let payers = Payers::new(&[BudgetId(0)], &before).unwrap();
+        let ask = Ask {
+            holder: Holder { payers: &payers, tenant: "t", operation: "op", twins: false },
+            usage: &Usage::NOTHING,
+            counts: false,
+            purpose: Purpose::Attempt(Class::Transient),
+            dry_run: false,
+            now_ms: 0,
+        };
+        let memory = Memory::new(&before);
+        let payer = || Payer::new(memory.shelf(BudgetId(0)), false);
+        payer().lock(&memory, &ask, true);
+
+        let mut payer = payer();
+        memory.succeeded_by(&later, 0).settle();
+        payer.lock(&memory, &ask, false);
+        assert_eq!(payer.limits(), &later[0].limits);
+        assert_eq!(payer.state(&ask).available, 20);
+    }
+}
